@@ -19,7 +19,7 @@ from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
-from vcsbench.statistics.finding_checks import Conditions
+from vcsbench.statistics.evaluations import Conditions
 from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.tables import make_tables
 

@@ -17,7 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.comparisons import CALL_COLUMNS, DEFAULT_LIMITS, ROUND_COLUMNS
-from vcsbench.statistics.finding_checks import EvaluationContext
+from vcsbench.statistics.evaluations import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations
 from vcsbench.statistics.settings import StudySettings
 

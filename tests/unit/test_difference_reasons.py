@@ -19,7 +19,7 @@ from vcsbench.statistics.difference_reasons import (
     work_of_cell,
     work_share,
 )
-from vcsbench.statistics.finding_checks import Conditions, EvaluationContext
+from vcsbench.statistics.evaluations import Conditions, EvaluationContext
 
 AXES = ["command", "repo", "cache"]
 MARGIN = 1.1

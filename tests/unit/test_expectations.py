@@ -17,7 +17,7 @@ from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows
 from vcsbench.statistics import check
-from vcsbench.statistics.finding_checks import EvaluationContext
+from vcsbench.statistics.evaluations import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations, unmeasured_expectations
 from vcsbench.statistics.verdicts import EXPECTATION_COLUMNS
 

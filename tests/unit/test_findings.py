@@ -26,8 +26,9 @@ from vcsbench.statistics.aggregation import (
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, classify_call
 from vcsbench.statistics.difference_reasons import possible_reasons, reasons_of_difference
 from vcsbench.statistics.estimates import geometric_mean_interval, interval
+from vcsbench.statistics.evaluations import Conditions, EvaluationContext
 from vcsbench.statistics.expected_range import expected_range, range_text
-from vcsbench.statistics.finding_checks import Conditions, EvaluationContext, make_check
+from vcsbench.statistics.finding_checks import make_check
 from vcsbench.statistics.finding_verdicts import judge_value
 from vcsbench.statistics.findings import (
     aggregate_rounds,

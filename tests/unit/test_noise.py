@@ -125,7 +125,7 @@ def test_with_error_of_pair_uses_variances_of_cells():
 def test_with_error_shared_drift_does_not_average_out():
     frame = made_up(formats=4, shared_sd=0.15, rounds=8, commands=6)
     noise = noise_of(frame)
-    assert noise.averages.variance * 2 > noise_of(made_up()).averages.variance
+    assert noise.averages_factor.variance * 2 > noise_of(made_up()).averages_factor.variance
     pairs = [(key(access=access), key(access=access, number=1)) for access in ("svn", "http")]
     of_command = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
     times = of_command.set_index(["access", "format", "round"])["elapsed_s"]
@@ -158,7 +158,7 @@ def test_noise_of_several_hosts_is_pooled_within_them(hosts):
     frame = pd.concat(frame_of(times[host], times[host]).assign(host=host) for host in hosts)
     cell = noise_of(frame).cells["log", "svn", "f1", "cold"]
     squares = sum(np.var(np.log(of_host)) * len(of_host) for of_host in times.values())
-    assert cell.drifting == pytest.approx((squares / 4, 4))
+    assert cell.variance_with_drift == pytest.approx((squares / 4, 4))
 
 
 def runs_frame(within, between, shared, runs, rounds=200):

@@ -23,7 +23,7 @@ def test_cleanup_without_a_warm_up_run_starts_the_server_before_the_command():
     measurement.cell = SimpleNamespace(reset_output=step("reset"), start_server=step("start"))
     # There is no timed run.
     measurement.collector = SimpleNamespace(end=lambda *_: None, begin=step("begin"))
-    measurement._warm_up = step("run")
+    measurement._run_and_count = step("run")
     measurement._answer_hook(Hook.CLEANUP)
     assert steps == ["reset", "start", "begin", "run"]
 

@@ -91,7 +91,7 @@ def test_run_job_failed_program_names_the_study_to_correct(
     monkeypatch.setattr(cell_job, "isolate_network", lambda _: None)
     monkeypatch.setattr(cell_job, "exit_on_signals", lambda: None)
     monkeypatch.setattr(cell_job, "stop_workflow", lambda root: None)
-    monkeypatch.setattr(cell_job, "_has_disk_alone", lambda *_: True)
+    monkeypatch.setattr(cell_job, "_can_run_go_on", lambda *_: True)
     assert cell_job.run_job(tmp_path, json.dumps({"study": "mine"}), job) == 1
     assert ("config/studies/mine.yaml" in capsys.readouterr().err) == is_remedied
 

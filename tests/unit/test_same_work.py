@@ -11,7 +11,7 @@ from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.codes import WhyNoBest
 from vcsbench.evidence import same_work
 from vcsbench.records import complete_context, complete_run
-from vcsbench.statistics.finding_checks import EvaluationContext
+from vcsbench.statistics.evaluations import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations, evaluate_findings
 from vcsbench.statistics.tables import make_table
 

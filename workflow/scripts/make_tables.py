@@ -29,7 +29,7 @@ from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.baseline_comparison import MeasurementSet
 from vcsbench.statistics.budget import budget_report, list_comparisons
-from vcsbench.statistics.finding_checks import Conditions
+from vcsbench.statistics.evaluations import Conditions
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.tables import make_tables

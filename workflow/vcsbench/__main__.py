@@ -46,13 +46,9 @@ MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 KINDS_WITHOUT_FILES = frozenset(
     ["", "repository", "git_repository", "fossil_repository", "dump", "target", "fresh_repository"]
 )
-# The options whose values are paths of the user. True: the option has several values.
-PATH_OPTIONS = {
-    "--repository": False,
-    "--server-log": False,
-    "--configfile": True,
-    "--configfiles": True,
-}
+# The options whose values are paths of the user, and those of them that take several paths.
+SEVERAL_PATHS_OPTIONS = ("--configfile", "--configfiles")
+PATH_OPTIONS = ("--repository", "--server-log", *SEVERAL_PATHS_OPTIONS)
 # Keys of the configuration that the command line overrides: {"minutes": 15.0, "rounds": None}.
 Overrides = dict[str, Any]
 
@@ -103,20 +99,23 @@ def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
         return list(arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     absolute_words: list[str] = []
-    # The option of PATH_OPTIONS whose value is the next word; "" if the next word is no path.
+    # The path option whose value is the next word, as in `--repository x`; "" if the next word is no path.
     option = ""
     for word in arguments[:end]:
-        if word.startswith("-"):
-            # `--repository=x` has the value in the same word, and `--repository x` in the next one.
-            name, mark, value = word.partition("=")
-            option = name if name in PATH_OPTIONS and not mark else ""
-            if mark and name in PATH_OPTIONS:
-                word = f"{name}={_absolute_path(value)}"
-        elif option:
-            word = _absolute_path(word)
-            if not PATH_OPTIONS[option]:
+        is_path = option != "" and not word.startswith("-")
+        if is_path:
+            absolute_words.append(_absolute_path(word))
+            # Only after some options, further paths can follow: `--configfile a b`.
+            if option not in SEVERAL_PATHS_OPTIONS:
                 option = ""
+            continue
+        # `--repository=x` has the value in the same word.
+        name, mark, value = word.partition("=")
+        is_path_option = name in PATH_OPTIONS
+        if is_path_option and mark:
+            word = f"{name}={_absolute_path(value)}"
         absolute_words.append(word)
+        option = name if is_path_option and not mark else ""
     return [*absolute_words, *arguments[end:]]
 
 
@@ -331,12 +330,13 @@ def show(options: argparse.Namespace, overrides: Overrides) -> int:
 
     project = _open_project(options, overrides)
     recipe = _prepared_recipe(project, options)
+    # For most kinds of input and output, such as a working copy, _facts_of_processes() makes files.
+    makes_files = not {recipe["input"], recipe["output"]} <= KINDS_WITHOUT_FILES
     with ExitStack() as stack:
-        # For some inputs and outputs, _facts_of_processes() makes files. A session would remove these files,
-        # or make the same files at the same time.
-        if not KINDS_WITHOUT_FILES.issuperset([recipe["input"], recipe["output"]]):
-            # Later runs use some of the files.
+        if makes_files:
+            # Some of these files stay for later runs, which need the modes that a session gives to files.
             os.umask(0o022)
+            # A session at the same time would remove the files, or make the same ones. The lock keeps it out.
             stack.enter_context(checkout_lock(ROOT))
         facts_of_processes = _facts_of_processes(recipe, options.round)
     work = WORK_KINDS[recipe["work_kind"]].description

@@ -115,7 +115,8 @@ class FormatValue(NamedTuple):
 def parse_format(value: str) -> FormatValue:
     """Return a value of the axis `format` in its parts: `f6-to-f8` gives FormatValue("f6", "f8").
 
-    Other values are `f7`, `f6-today`, `as-is` and `as-is-to-f8`. Raise ValueError for another text.
+    Other values are `f7`, `f6-today` (f6 with the settings that today's svnadmin gives to it), `as-is` (a
+    copy of the user's repository in its own format) and `as-is-to-f8`. Raise ValueError for another text.
     """
     match = _VALUE.fullmatch(value)
     if not match:
@@ -124,7 +125,7 @@ def parse_format(value: str) -> FormatValue:
     today, created, upgraded = match.groups()
     if today:
         return FormatValue(today, today, is_today=True)
-    # The format of an `as-is` repository is unknown here.
+    # Whether `as-is-to-f8` is an upgrade depends on the user's repository, which is not read here.
     if upgraded and created != AS_IS and format_number(upgraded) <= format_number(created):
         raise ValueError(f"{value} is no upgrade")
     return FormatValue(created, upgraded or created)

@@ -166,13 +166,18 @@ def imports(file: str) -> frozenset[str]:
     """
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
     files: set[str] = set()
-    # `from vcsbench.run import cell_job` has the base vcsbench.run, `import vcsbench.run` is alone.
-    for base, names, alone in _IMPORT.findall(text):
-        module = (base or alone).removeprefix("vcsbench").lstrip(".")
+    # `from vcsbench.run import cell_job` gives ("vcsbench.run", "cell_job", ""). `import vcsbench.run` gives
+    # ("", "", "vcsbench.run").
+    for from_module, names, imported_module in _IMPORT.findall(text):
+        full_name = from_module or imported_module
+        # Inside the package: "run" for vcsbench.run, and "" for vcsbench itself.
+        module = full_name.removeprefix("vcsbench").lstrip(".")
         files.update(_with_packages(module))
-        # An imported name may be a module. For another name, only the files of its module are added.
+        # An imported name may be a module, such as run.cell_job. Any other name, such as that of a function,
+        # has no file: then only the files of `module` are added, once more.
         for name in _NAME.findall(names):
-            files.update(_with_packages(f"{module}.{name}".lstrip(".")))
+            submodule = f"{module}.{name}" if module else name
+            files.update(_with_packages(submodule))
     return frozenset(files)
 
 

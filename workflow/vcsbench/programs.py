@@ -226,29 +226,34 @@ class Programs(_Places):
         return digest(path)
 
     def path(self, name: str) -> str:
-        """Return the path of a program or module, by its name in digests; "" if it is missing.
+        """Return the path of something that a cell runs, such as "svn" or "mod_ssl"; "" if it is missing.
 
-        Only programs of Subversion and git, httpd and its modules are of this build. All others, such as
-        sshd, are the same for all builds. A build of Subversion has no git, and uses that on the PATH.
+        Programs of Subversion and git, httpd and its modules are those of this build. All others, such as
+        sshd, are the same for all builds.
         """
-        # The folder of Mercurial's modules has its path as its name (_with_modules).
+        # A folder of modules is named by its path (_with_modules).
         if os.path.isabs(name):
             return name
-        if name == INTERPRETER:
-            return sys.executable
+        # 1. Programs and modules of this build.
+        if name in SUBVERSION_PROGRAMS or name == "svnserve":
+            return self.find(name)
         if name == "httpd":
+            # One without mod_dav_svn can serve repositories of git.
             return self.any_httpd
-        if name == "git" or name.startswith("git-"):
-            has_git = bool(self.find("git"))
-            return self.find_git(name) if has_git else Programs().find_git(name)
         if name == "mod_dav_svn":
             return self.mod_dav_svn
         if name.startswith(HTTPD_MODULE):
             return self.find_module(name.removeprefix(HTTPD_MODULE))
+        if name == "git" or name.startswith("git-"):
+            # A build of Subversion has no git, and uses that on the PATH.
+            has_git = bool(self.find("git"))
+            programs = self if has_git else Programs()
+            return programs.find_git(name)
+        # 2. Programs that do not depend on the build.
+        if name == INTERPRETER:
+            return sys.executable
         if name == "sshd":
             return find_sshd()
-        if name in SUBVERSION_PROGRAMS or name == "svnserve":
-            return self.find(name)
         return path_of(name)
 
     def _digest_libraries(self) -> str:
@@ -356,24 +361,24 @@ def programs_in(argv: str) -> tuple[str, ...]:
 
 @cache
 def binaries(
-    client: Programs, clients: tuple[str, ...], server: Programs, served_by: tuple[str, ...]
+    client: Programs, client_names: tuple[str, ...], server: Programs, server_names: tuple[str, ...]
 ) -> Mapping[str, str]:
     """Return the digests of the programs of a cell, and of Subversion's libraries if it uses them.
 
-    `clients` are the names of the programs that the client runs, such as ("tar", "svn"), and `served_by`
-    those of the server, such as ("httpd", "mod_dav_svn"). Example: {"client svn": "0123...",
-    "client libraries": "4567...", "server svnserve": "89ab..."}. The folder of Mercurial's modules has its
-    path in the key.
+    `client` and `server` are where the programs of each side are. `client_names` are what the client runs,
+    such as ("tar", "svn"), and `server_names` what the server runs, such as ("httpd", "mod_dav_svn").
+    Example: {"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}.
     """
     digests = {}
-    for name in _with_modules(clients):
-        digests[f"client {name}"] = client.digest_of(name)
-    if any(name in SUBVERSION_PROGRAMS for name in clients):
-        digests["client libraries"] = client.digest_of("libraries")
-    for name in _with_modules(served_by):
-        digests[f"server {name}"] = server.digest_of(name)
-    if any(name in SUBVERSION_SERVER_PROGRAMS for name in served_by):
-        digests["server libraries"] = server.digest_of("libraries")
+    for side, programs, names, users_of_libraries in (
+        ("client", client, client_names, SUBVERSION_PROGRAMS),
+        ("server", server, server_names, SUBVERSION_SERVER_PROGRAMS),
+    ):
+        # For `hg`, this adds the folder of Mercurial's modules, whose name is its path.
+        for name in _with_modules(names):
+            digests[f"{side} {name}"] = programs.digest_of(name)
+        if any(name in users_of_libraries for name in names):
+            digests[f"{side} libraries"] = programs.digest_of("libraries")
     return digests
 
 
@@ -471,16 +476,17 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     Libraries in /usr/local/lib, on an LD_LIBRARY_PATH and in /etc/ld.so.preload count, too. `names` may have
     modules of httpd: ("httpd", "mod_ssl"). Return "" if no library is found.
     """
-    modules = []
-    for name in names:
-        # A module that is a part of httpd has no path.
-        if name.startswith(HTTPD_MODULE) and programs.path(name):
-            modules.append(programs.path(name))
+    # Modules cannot run by themselves, so their libraries are found together with httpd's. The call for any
+    # other program does not use them.
+    module_names = [name for name in names if name.startswith(HTTPD_MODULE)]
+    module_paths = [programs.path(name) for name in module_names]
+    # A module that is a part of httpd has no path.
+    modules = [path for path in module_paths if path]
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
-        is_module = name.startswith(HTTPD_MODULE)
-        if not is_module and os.path.isfile(path) and os.access(path, os.X_OK):
+        is_program = name not in module_names and os.path.isfile(path) and os.access(path, os.X_OK)
+        if is_program:
             libraries |= _list_loaded_libraries(programs, name, path, modules)
     return joined_digest(libraries)
 

@@ -11,7 +11,7 @@ from vcsbench.advice import decision, labels
 from vcsbench.advice.answer_texts import OF_AMOUNTS, in_cases
 from vcsbench.advice.candidates import CaseAverages, with_candidates
 from vcsbench.advice.capacity_card import LOADS, make_capacity_card
-from vcsbench.advice.cards import Advice, Card, RoleAnswer, fits, make_card
+from vcsbench.advice.cards import Advice, Card, RoleAnswer, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
@@ -69,40 +69,58 @@ def advise(
     for each cell, with the reason why it was skipped ("" if not). `failures` has a row for each failed round.
     """
     axes = list(settings.order)
-    # Runs with traffic (many clients for a fixed time) have no elapsed time. Advice is on elapsed times.
+    # Runs with traffic (many clients for a fixed time) have no elapsed time. Only the cards on capacity use
+    # them: they print how much of the processors server and clients took.
     has_time = frame[DEFAULT_METRIC].notna()
     loads = _measured_loads(frame[~has_time], axes)
     results = _Results(frame[has_time], tables, grid, failures, loads)
     rounds = by_round(results.frame, axes, MEAN)
-    # Cells of a block run next to each other, so a slow minute of the machine cancels in their ratios.
+    # Noise is estimated within blocks (cells that run next to each other). A slow minute of the machine slows
+    # all cells of a block, so it does not change their ratios.
     noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
-    noise = noise_of_metric(DEFAULT_METRIC)
-    # A question with `aggregate`, such as the question about builds, has one answer over all cells. In a
-    # study with only such questions, a reader chooses nothing for a single situation.
-    has_only_aggregates = bool(settings.questions) and all(
-        question.aggregate for question in settings.questions
-    )
-    situations = []
-    if not has_only_aggregates:
-        # Without axes whose values a reader cannot choose, all rows are one situation.
-        scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
-        for _, rows in group_rows(rounds, scenario_axes):
-            # All rows of a group have the same values on these axes.
-            where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
-            situations.append(compare_choices(where, rows, axes, noise, settings.limits))
+    noise_of_times = noise_of_metric(DEFAULT_METRIC)
+    situations = _find_situations(settings, rounds, noise_of_times)
     min_effect_pct = settings.limits.min_effect_pct
     return Advice(
-        cards=_cards(settings, results, rounds, noise),
+        cards=_cards(settings, results, rounds, noise_of_times),
         situations=situations,
         less_work=describe_counts(tables, min_effect_pct),
         min_effect_pct=min_effect_pct,
     )
 
 
+def _find_situations(
+    settings: AdviceSettings, rounds: pd.DataFrame, noise: Noise
+) -> list[Situation]:
+    """Return the comparison of all choices in each situation, such as the choice of a format for a cold log.
+
+    A situation has one value of each axis that a reader cannot choose (`scenario_axes`).
+    """
+    # A question with `aggregate`, such as "Is the other build faster?", is answered over all cells. Without
+    # other questions, a reader of the study chooses nothing for a single situation.
+    if settings.questions and all(question.aggregate for question in settings.questions):
+        return []
+    axes = list(settings.order)
+    scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
+    situations = []
+    # Without such axes, all rows are one situation.
+    for _, rows in group_rows(rounds, scenario_axes):
+        # All rows of a group have the same values on these axes.
+        where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
+        situations.append(compare_choices(where, rows, axes, noise, settings.limits))
+    return situations
+
+
 def _cards(
     settings: AdviceSettings, results: _Results, rounds: pd.DataFrame, noise: Noise
 ) -> list[Card]:
     """Return a card for each question of a study that has anything to show, in the study's order.
+
+    There are three kinds of questions:
+
+    - with `doubles`, about capacity: "With how many clients does this latency double?"
+    - with `aggregate`, over all cells: "Is the other build faster?" Each build has one answer.
+    - without both, about the values of an axis: "Which format?"
 
     `rounds` has a row for each cell, host and round (by_round), and `noise` is that of its times.
     """
@@ -118,49 +136,56 @@ def _cards(
             has_content = bool(card.cases or card.withheld or card.missing)
             if question.aggregate:
                 averages = CaseAverages(rounds, question.axis, axes, settings.block, noise)
-                card = with_candidates(card, averages.mean)
+                card = with_candidates(card, mean=averages.mean)
         if has_content:
             cards.append(card)
     return cards
 
 
 def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
-    """Return the card of a question about the values of an axis, such as which format to choose.
+    """Return the card of a question about the values of an axis, by comparisons of their elapsed times.
 
-    The card uses the study's tables that compare the elapsed times of these values. Without such a table, it
-    compares the first measured value with each other one.
+    Example: the card of "Which format?" compares f7 with f6 (the reference) in each case, such as a cold log
+    over http. It also has comparisons without a ratio (withheld), values that were not measured (missing),
+    and answers by other metrics than time (roles).
     """
     axis = question.axis
     axes = list(settings.order)
     tables = _comparing_tables(results.tables, axis)
+    # A study without a table of these times gets one that compares the first value with each other one.
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
     rows = _rows_of_question(question, tables)
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
-    reference = _choose_reference(question, tables, cases)
-    # The cells that the question asks about: {"access": "http", "format": ["f6", "f7"]}; {} for all.
-    where = dict(question.where)
-    if question.values:
-        where[axis] = list(question.values)
-    grid = [row for row in results.grid if fits(row, where)]
-    missing = decision.missing_values(axis, cases, grid, results.failures)
-    roles = _role_answers(question, settings, results.tables)
     return make_card(
         question,
-        reference,
+        _choose_reference(question, tables, cases),
         axes,
         cases,
         min_effect_pct=settings.limits.min_effect_pct,
         workload=settings.workload,
-        missing=missing,
+        missing=_find_missing_values(question, cases, results),
         withheld=withheld,
-        roles=roles,
+        roles=_role_answers(question, settings, results.tables),
     )
+
+
+def _find_missing_values(
+    question: CardQuestion, cases: Sequence[decision.Case], results: _Results
+) -> list[decision.Missing]:
+    """Return the values of a question that no case compares, because their cells were skipped or failed."""
+    # The cells that the question asks about: {"access": "http", "format": ["f6", "f7"]}; {} for all.
+    where = dict(question.where)
+    if question.values:
+        where[question.axis] = list(question.values)
+    cells = [row for row in results.grid if fits(row, where)]
+    return decision.missing_values(question.axis, cases, cells, results.failures)
 
 
 def _comparing_tables(
     tables: Sequence[Table], axis: str, metric: str = DEFAULT_METRIC
 ) -> list[Table]:
+    """Return the tables that compare the values of an axis by a metric."""
     return [
         (definition, rows)
         for definition, rows in tables
@@ -196,26 +221,28 @@ def _choose_reference(
 def _role_answers(
     question: CardQuestion, settings: AdviceSettings, tables: Sequence[Table]
 ) -> list[RoleAnswer]:
-    """Return the answers to a question by other metrics than the elapsed time, in the study's order.
+    """Return the answers to a question for readers to whom another metric than the elapsed time matters.
 
-    The elapsed time is what one client waits for. On a busy server, the server's CPU time counts more; over a
-    slow network, the bytes do. A metric that no table compares is left out.
+    Example: {"wire_mib": "a slow network"} gives the answer by the transferred bytes, for readers with a slow
+    network. A metric that no table compares is left out.
     """
+    reader_by_metric = question.next_to
     axes = list(settings.order)
     roles = []
-    for metric, reader in question.next_to.items():
+    for metric, reader in reader_by_metric.items():
         tables_of_metric = _comparing_tables(tables, question.axis, metric)
         rows = _rows_of_question(question, tables_of_metric)
-        # Comparisons without a ratio are shown for the elapsed time only.
+        # The second result, comparisons without a ratio, is not used: cards list only those of elapsed times.
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
         if not cases:
             continue
+        # 2 % fewer bytes are no reason to change. So differences below the margin become EQUAL.
+        counted_cases = [decision.count_from_margin(case, settings.limits) for case in cases]
         card = make_card(
             question,
             _choose_reference(question, tables_of_metric, cases),
             axes,
-            # Differences below the margin, such as 2 % fewer bytes, become EQUAL: no reason to change.
-            [decision.count_from_margin(case, settings.limits) for case in cases],
+            counted_cases,
             min_effect_pct=settings.limits.min_effect_pct,
             comparative=OF_AMOUNTS,
         )

@@ -132,28 +132,45 @@ def answer_without_choice(
     """Return the answer if no value can be chosen: equal, undecided, or without a result.
 
     `value` is the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4
-    cases.`, and `Wide interval in 2 of 3 cases.` for the most frequent reason of UNDECIDED.
+    cases.` (EQUAL), and `Wide interval in 2 of 3 cases.` (UNDECIDED).
     """
     short = str(kind)
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
-        # All values are equal in the cases that decide the reader's value. Other cases show nothing.
+        # A case counts if decided comparisons show how fast the reader's value is. If that value is unknown
+        # (""), each case with a decided comparison counts.
         equal_cases = [case for case in cases if case.decides(context.current)]
         text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
-        # The caller passes at least one case, and only cases with a pair of the reader's value.
-        outcomes: Counter[Result | WhyUndecided] = Counter()
-        for case in cases:
-            # If the reader's value is unknown (""), the first of all pairs counts.
-            pair = next(pair for pair in case.pairs if pair.compares(context.current))
-            outcomes[pair.outcome] += 1
-        outcome, number = outcomes.most_common(1)[0]
-        text = texts.outcome_text(outcome) + in_cases(number, len(cases))
-        # If every difference is shown to be small, `undecided` would be too weak: `nearly equal`.
+        text = _most_frequent_outcome(cases, context.current)
+        # BOUNDED: a test shows that the difference is smaller than 1.5 margins. If all comparisons show that,
+        # the short answer is `nearly equal` in place of `undecided`.
         if all(pair.result == Result.BOUNDED for case in cases for pair in case.pairs):
             short = texts.outcome_text(Result.BOUNDED)
     return Answer(kind, value, short, sentence=_sentence(text), effect=text)
+
+
+def _most_frequent_outcome(cases: Sequence[Case], current: str) -> str:
+    """Return the most frequent outcome of undecided cases: `wide interval in 2 of 3 cases`.
+
+    Each case counts with the outcome of its first comparison of the reader's value, `current`. If that value
+    is unknown (""), it is the first comparison of all. There is at least one case, and each has such a pair.
+    """
+    outcomes: Counter[Result | WhyUndecided] = Counter()
+    for case in cases:
+        pair = next(pair for pair in case.pairs if pair.compares(current))
+        outcomes[pair.outcome] += 1
+    outcome, number = outcomes.most_common(1)[0]
+    return texts.outcome_text(outcome) + in_cases(number, len(cases))
+
+
+class _Recommendation(NamedTuple):
+    """The value to recommend, such as f7, and its effect over the value `against`, such as f6."""
+
+    value: str
+    against: str
+    effect: CombinedEffect
 
 
 def answer_with_choice(
@@ -165,26 +182,10 @@ def answer_with_choice(
     Examples of sentences: `Choose f7: cold log 2.0x faster (of 4 cases ...).`, `Choose f7 for cold log, f6
     for export; f7 if you must choose one: ...`, and for a reader who has f7 `You have f7: keep it if you
     change only this.`
-
-    The gain is over `context.current`, the reader's value, if a change from it is recommended. Otherwise it
-    is over `context.reference`, the value that most readers have. In a case that does not compare the
-    reference, the gain is over the baseline of the case (_text_over_reference).
     """
-    current = context.current
-    is_change = current not in ("", value)
-    chosen = value
-    against = current if is_change else context.reference
-    effect = combine_effects(chosen, cases, against)
-    if is_change and not effect.gains:
-        # `value` is faster than the reader's value in no case.
-        chosen = current
-        against = context.reference
-        effect = combine_effects(chosen, cases, against)
-    # If `against` is `chosen` itself, combine_effects() compares it with the slowest or fastest other value.
-    compared = context.label(against)
-    if against == chosen:
-        compared = _name_others(chosen, cases, effect, context)
-
+    recommendation = _recommend_value(value, cases, context)
+    chosen, against, effect = recommendation
+    compared = _name_compared(recommendation, cases, context)
     if kind == AnswerKind.DEPENDS:
         text = _choice_that_depends(chosen, cases, effect, context)
         sentence = f"Choose {text}."
@@ -193,28 +194,64 @@ def answer_with_choice(
     # Without a gain or a loss in any case, nothing shows that the choice matters. So no value is recommended
     # to a reader whose value is unknown.
     text_without_effect = _text_without_effect(chosen, cases, context)
-    if text_without_effect and not current:
+    if text_without_effect and not context.current:
         sentence = _sentence(f"{NO_DIFFERENCE}: {text_without_effect}")
         return Answer(kind, "", NO_DIFFERENCE, sentence, effect=text_without_effect)
 
-    # _text_over_reference() also has clauses for cases that do not compare the reference.
     if against == context.reference:
+        # Some cases may lack the reference. So they have clauses of their own.
         text = _text_over_reference(chosen, cases, context)
     else:
         text = _effect_text(effect, context)
-    label = context.label(chosen)
-    if chosen == current:
-        sentence = f"You have {label}: keep it if you change only this."
-    elif context.has_workload:
-        sentence = f"For your workload choose {label}: {text}."
-    else:
-        sentence = f"Choose {label}: {text}."
-    if context.question.yes_value:
-        # A question such as "Pack the repository?" has the answer yes or no.
-        short = "yes" if chosen == context.question.yes_value else "no"
-    else:
-        short = label
+    short = _short_choice(chosen, context)
+    sentence = _sentence_of_choice(chosen, text, context)
     return Answer(kind, chosen, short, sentence, effect=text, against=compared)
+
+
+def _recommend_value(value: str, cases: Sequence[Case], context: AnswerContext) -> _Recommendation:
+    """Return the value to recommend: `value`, or the reader's current value if `value` is never faster.
+
+    If the reader should change to `value`, its effect is over the current value. Otherwise, the effect is
+    over the reference (the value that most readers have): nothing changes, or the current value is unknown.
+    """
+    current = context.current
+    has_other_value = current not in ("", value)
+    if has_other_value:
+        change = combine_effects(value, cases, against=current)
+        if change.gains:
+            return _Recommendation(value, current, change)
+    recommended = current if has_other_value else value
+    effect = combine_effects(recommended, cases, against=context.reference)
+    return _Recommendation(recommended, context.reference, effect)
+
+
+def _name_compared(
+    recommendation: _Recommendation, cases: Sequence[Case], context: AnswerContext
+) -> str:
+    """Return what a recommended value is compared with: `f6`, or `the slowest other`."""
+    value, against, effect = recommendation
+    if against != value:
+        return context.label(against)
+    # The reference itself is recommended. So the effect compares it with the other values.
+    other_values = _other_values(value, cases)
+    return context.label(*other_values) if len(other_values) == 1 else _slowest_or_fastest(effect)
+
+
+def _short_choice(value: str, context: AnswerContext) -> str:
+    """Return the short form of an answer that recommends a value: `f7`; `yes` to `Pack the repository?`."""
+    if context.question.yes_value:
+        return "yes" if value == context.question.yes_value else "no"
+    return context.label(value)
+
+
+def _sentence_of_choice(value: str, effect_text: str, context: AnswerContext) -> str:
+    """Return the sentence of an answer that recommends a value: `Choose f7: cold log 2.0x faster.`"""
+    label = context.label(value)
+    if value == context.current:
+        return f"You have {label}: keep it if you change only this."
+    if context.has_workload:
+        return f"For your workload choose {label}: {effect_text}."
+    return f"Choose {label}: {effect_text}."
 
 
 def _compared_in_case(value: str, case: Case, reference: str) -> str:
@@ -244,40 +281,45 @@ def _text_without_effect(value: str, cases: Sequence[Case], context: AnswerConte
 
 
 def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the effect of choosing `value` for a reader who has the reference, such as many packs.
+    """Return the effect of `value` in words: a clause for each value that it is compared with.
 
-    Cases without the reference have a clause on the effect over their baseline, such as one pack: `clone 2.5x
-    faster; against one pack: log 8.6x faster`.
+    Example: `clone 2.5x faster; against one pack: log 8.6x faster`. A clause without `against` is over
+    the reference, the value that most readers have, such as many packs. Some cases lack the reference. They
+    compare `value` with their own baseline, here one pack (_compared_in_case).
     """
-    reference = context.reference
-    # The reference is put in first, so that its clause comes before the others. It may have no case.
-    cases_by_compared: dict[str, list[Case]] = {reference: []}
+    # The reference comes first, and has no cases if all cases lack it.
+    cases_by_compared: dict[str, list[Case]] = {context.reference: []}
     for case in cases:
-        compared = _compared_in_case(value, case, reference)
+        compared = _compared_in_case(value, case, context.reference)
         cases_by_compared.setdefault(compared, []).append(case)
-    clauses: list[tuple[str, CombinedEffect]] = []
+    # Clauses with gains come before all others.
+    clauses_with_gains = []
+    other_clauses = []
     for compared, cases_of_compared in cases_by_compared.items():
         if not cases_of_compared:
             continue
         effect = combine_effects(value, cases_of_compared, compared)
-        text = _effect_text(effect, context)
-        if compared != reference:
-            # If `value` is the baseline itself, combine_effects() compares it with the slowest or the fastest
-            # other value.
-            other = _slowest_or_fastest(effect) if value == compared else context.label(compared)
-            text = f"against {other}: {text}"
-        clauses.append((text, effect))
-    # Clauses with gains come first.
-    clauses.sort(key=lambda clause: not clause[1].gains)
-    return "; ".join(text for text, _ in clauses)
+        clause = _clause_against(compared, value, effect, context)
+        if effect.gains:
+            clauses_with_gains.append(clause)
+        else:
+            other_clauses.append(clause)
+    return "; ".join(clauses_with_gains + other_clauses)
 
 
-def _name_others(
-    value: str, cases: Sequence[Case], effect: CombinedEffect, context: AnswerContext
+def _clause_against(
+    compared: str, value: str, effect: CombinedEffect, context: AnswerContext
 ) -> str:
-    """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`."""
-    other_values = _other_values(value, cases)
-    return context.label(*other_values) if len(other_values) == 1 else _slowest_or_fastest(effect)
+    """Return the effect of `value` over `compared`: `against one pack: log 8.6x faster`.
+
+    The reference is not named, because the whole text is for a reader who has the reference.
+    """
+    text = _effect_text(effect, context)
+    if compared == context.reference:
+        return text
+    # `value` can be the baseline itself. Then its effect is over the slowest or the fastest other value.
+    other = _slowest_or_fastest(effect) if value == compared else context.label(compared)
+    return f"against {other}: {text}"
 
 
 def _other_values(value: str, cases: Sequence[Case]) -> set[str]:
@@ -293,8 +335,8 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     """Return the answer that names the cost of each value against the reference, and recommends none.
 
     Example: the sentence `https: warm export 1.3x slower, warm log equal.`, and in short `up to 1.3x slower`.
-    Only cases that decide the reference, such as http, count. The caller guarantees one such case, because
-    the text would be empty otherwise.
+    A case counts if decided comparisons show how fast the reference is, such as http. The caller guarantees
+    one such case, because the text would be empty otherwise.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
@@ -310,13 +352,14 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     largest = max(all_factors)
     # A factor that differs from 1 by rounding only is no cost.
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
-    text = "; ".join(clauses) + _uncertainty_note(cases, context.reference)
+    costs = "; ".join(clauses) + _uncertainty_note(cases, context.reference)
     return Answer(
         AnswerKind.COST,
         value="",
         short=short,
-        sentence=_sentence(text),
-        effect=text,
+        # A page prints the costs as a sentence, and the terminal in a cell of a table.
+        sentence=_sentence(costs),
+        effect=costs,
         against=context.label(context.reference),
     )
 
@@ -363,21 +406,23 @@ def _cost_factors(
 def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
     """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
 
-    `case_factors` is such as [({"access_rules": "0"}, 2.0), ({"access_rules": "10"}, 9.0)]. If an axis
-    explains why the factors are far apart (labels.explained_ranges), each of its values has its own range:
-    `(no access rules 2.0x, 10 access rules 9.0x) slower`.
+    `case_factors` has each case with the time of the value as a multiple of the reference's time:
+    [({"access_rules": "0"}, 2.0), ({"access_rules": "10"}, 9.0)]. Here, the values of an axis have factors
+    that are far apart. So each of them gets its own range: `(no access rules 2.0x, 10 access rules 9.0x)
+    slower`. Far apart are ranges with a factor of `margin` squared or more between them.
     """
-    # A factor that differs from 1 by rounding only is in neither list.
+    # A case whose factor is 1, apart from rounding, is equal.
     slower = [(where, factor) for where, factor in case_factors if factor > 1 + ROUNDING]
+    # 0.5 times the time is 2 times as fast.
     faster = [(where, 1 / factor) for where, factor in case_factors if factor < 1 - ROUNDING]
     parts = []
-    for changed, word in ((slower, "slower"), (faster, "faster")):
-        if changed:
-            ranges = labels.explained_ranges(changed, margin)
+    for different, word in ((slower, "slower"), (faster, "faster")):
+        if different:
+            ranges = labels.explained_ranges(different, margin)
             text = f"({', '.join(ranges)})" if len(ranges) > 1 else ranges[0]
             text += f" {word}"
-            if len(changed) < len(case_factors):
-                text += f" in {len(changed)} of {len(case_factors)}"
+            if len(different) < len(case_factors):
+                text += f" in {len(different)} of {len(case_factors)}"
             parts.append(text)
     return " and ".join(parts) or "equal"
 
@@ -492,22 +537,22 @@ def _choice_that_depends(
     """Return the text of an answer that depends: the rule by kind of case, and one value for all cases.
 
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: export 1.3x slower, up to 1.9x
-    faster. Decided: 2 of 3 cases`. The rule, the part before the semicolon, is left out if it would be too
-    long. `value` is the one value for all cases, here f7, and `effect` has its gains. Its losses are against
-    the best value of each case, because that is the price of one value for all.
+    faster. Decided: 2 of 3 cases`. The part before the semicolon is `rule_text`, which is left out if it
+    would be too long. The next part is `single_choice`: what a reader loses and gains with `value`, here f7,
+    in all cases. Its losses are against the best value of each case, and its gains are those in `effect`.
     """
     # With two values, a loss can only be against the other one, so ` than the best` is left out.
     than = " than the best" if len(_other_values(value, cases)) > 1 else ""
     losses = _losses_clause(collect_losses(value, cases), context, than).with_notes()
-    # The largest gain may be in any group, because the groups with a server come first (CombinedEffect).
-    all_gains = [gain for gains in effect.gains.values() for gain in gains]
     single_choice = f"{context.label(value)} if you must choose one: {losses}"
+    all_gains = [gain for gains in effect.gains.values() for gain in gains]
     if all_gains:
         single_choice += f", up to {labels.factor(max(all_gains))} {context.comparative.better}"
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
-    # Only the cases that decide the current value show the effect of a change from this value.
+    # A case decides a value if its decided comparisons show how fast the value is. Other cases do not show
+    # the effect of a change from the reader's value. If that is unknown (""), each decided case counts.
     decided = [case for case in cases if case.decides(context.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"

@@ -23,7 +23,7 @@ from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics import texts
 from vcsbench.statistics.aggregation import pair_rows
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, interval, ratio_interval
-from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.noise import CellKey, CellPair, Noise
 from vcsbench.statistics.variances import Variance, sum_variances
 
 # The mean over cases of the ratio of two values, baseline / candidate (CaseAverages.mean).
@@ -46,15 +46,31 @@ class Candidate:
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
-    """Return the card with an answer for each candidate, such as a build, in its field `candidates`.
+    """Return the card with an answer for each candidate (a build that is compared with the baseline).
 
-    The card's own answer is the answer of the first candidate. A noise check gets no answer. If no
-    candidate has an answer, the card has `No other build was compared.` (noise checks only), or `No
-    result was compared.` The new `lines` are sentences on noise checks and on values without measurements,
-    and the card's `notes`.
+    A candidate that is the same build as the baseline is a noise check: its differences are noise. Sentences
+    on it, instead of an answer, begin the card's new `lines`. The first answer is that of the whole card.
     """
+    candidates = _candidates_of(card.cases, mean)
+    checks = [candidate for candidate in candidates if candidate.is_noise_check]
+    other_builds = [candidate for candidate in candidates if not candidate.is_noise_check]
+    lines: list[str] = []
+    for check in checks:
+        lines += _describe_noise_check(check, other_builds)
+    for missing in card.missing:
+        # A value of this axis is the name of a build, which needs no other label.
+        lines.append(missing.sentence(label=missing.value))
+    # Pages print `lines` and then `notes`. The notes move to `lines`, so that they are printed once.
+    lines += card.notes
+    answers = [_answer(candidate, card.min_effect_pct) for candidate in other_builds]
+    answer = answers[0] if answers else _answer_without_builds(has_noise_checks=bool(checks))
+    return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
+
+
+def _candidates_of(cases: Sequence[Case], mean: Mean) -> list[Candidate]:
+    """Return the candidates of all cases, each with its pairs and their mean ratio."""
     cases_and_pairs: dict[str, list[tuple[Case, Pair]]] = {}
-    for case in card.cases:
+    for case in cases:
         for pair in case.pairs:
             cases_and_pairs.setdefault(pair.candidate, []).append((case, pair))
     candidates = []
@@ -63,65 +79,62 @@ def with_candidates(card: Card, mean: Mean) -> Card:
         pairs = [pair for _, pair in members]
         # A question about builds has one table with one baseline. So all pairs here have the same sides.
         candidates.append(Candidate(name, pairs, mean(wheres, pairs[0].sides)))
-    checks = [candidate for candidate in candidates if candidate.is_noise_check]
-    other_builds = [candidate for candidate in candidates if not candidate.is_noise_check]
-    lines: list[str] = []
-    for check in checks:
-        lines += _describe_noise_check(check, other_builds)
-    for missing in card.missing:
-        # The label of a build is its name, which is the value itself.
-        lines.append(missing.sentence(label=missing.value))
-    # Pages print `lines` and then `notes`. The notes move to `lines`, so that they are printed once.
-    lines += card.notes
-    answers = [_answer(candidate, card.min_effect_pct) for candidate in other_builds]
-    if answers:
-        answer = answers[0]
-    else:
-        short = "no other build" if checks else "no result"
-        sentence = f"{short.capitalize()} was compared."
-        # No kind fits. With NOT_MEASURED, the terminal would print only the question, and a page would list
-        # the card last, although it may have the result of a noise check. EQUAL has neither effect.
-        answer = Answer(AnswerKind.EQUAL, short=short, sentence=sentence, effect=sentence)
-    return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
+    return candidates
+
+
+def _answer_without_builds(has_noise_checks: bool) -> Answer:
+    """Return the answer if no other build was compared with the baseline, or nothing at all."""
+    short = "no other build" if has_noise_checks else "no result"
+    sentence = f"{short.capitalize()} was compared."
+    # The kind decides the place of the card. Pages list NOT_MEASURED last, although the card may have the
+    # result of a noise check. EQUAL keeps the card in its place.
+    return Answer(AnswerKind.EQUAL, short=short, sentence=sentence, effect=sentence)
 
 
 def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
-    """Return the answer for a candidate: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`.
+    """Return the answer for a candidate from its pairs, which compare it with the baseline in each case.
 
-    The numbers count pairs. The sentence has the other outcomes and the average: `Equal in 2; on average 5.0
-    % faster (...).` The kind is DEPENDS if the candidate is slower in some pair, and VALUE if it is only
-    faster. Without a difference, the kind is EQUAL if some pair is equal, otherwise UNDECIDED.
+    Example of a candidate `new` with eight pairs:
+
+    - short: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`
+    - sentence: `Equal in 2; on average 5.0 % faster (2.0 to 8.0 % faster).`
+    - effect: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8; equal in 2; on average ...`
     """
     pairs = candidate.pairs
     total = len(pairs)
-    of_all = f" of {total}" if total > 1 else ""
+    of_total = f" of {total}" if total > 1 else ""
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
+    # By result, an undecided pair by its reason: {"equal": 2, "wide-interval": 1}.
     outcomes = Counter(pair.outcome for pair in pairs if pair.result != Result.DIFFERENT)
-    # Heads without a difference: `equal within 10 % in 5 of 8`, `undecided (wide interval in 8 of 8)`.
+    # The outcomes that the short text does not name.
+    other_outcomes: Mapping[Result | WhyUndecided, int] = {}
     if ratios:
-        # DEPENDS also covers a candidate that is slower everywhere: nothing is recommended.
+        # `1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`. A build that is slower in any pair (DEPENDS) is
+        # not recommended.
         kind = AnswerKind.DEPENDS if min(ratios) < 1 else AnswerKind.VALUE
-        head = f"{_describe_differences(ratios, total)}{of_all}"
-        other_outcomes = _describe_outcomes(outcomes, total)
+        summary = f"{_describe_differences(ratios, total)}{of_total}"
+        other_outcomes = outcomes
     elif Result.EQUAL in outcomes:
+        # `equal within 10 % in 5 of 8`
         kind = AnswerKind.EQUAL
         equal_text = f"equal within {min_effect_pct:g} %"
-        # pop() leaves the other outcomes.
-        head = f"{_with_number(equal_text, outcomes.pop(Result.EQUAL), total)}{of_all}"
-        other_outcomes = _describe_outcomes(outcomes, total)
+        summary = f"{_with_number(equal_text, outcomes[Result.EQUAL], total)}{of_total}"
+        other_outcomes = {
+            outcome: number for outcome, number in outcomes.items() if outcome != Result.EQUAL
+        }
     else:
+        # `undecided (wide interval in 6, too small to compare in 2 of 8)`
         kind = AnswerKind.UNDECIDED
-        head = f"undecided ({_describe_outcomes(outcomes, total)}{of_all})"
-        other_outcomes = ""
-    remarks = "; ".join(filter(None, [other_outcomes, _average_text(candidate.average)]))
-    short = f"{candidate.name}: {head}"
+        summary = f"undecided ({_describe_outcomes(outcomes, total)}{of_total})"
+    remarks = [_describe_outcomes(other_outcomes, total), _average_text(candidate.average)]
+    remark = "; ".join(text for text in remarks if text)
+    short = f"{candidate.name}: {summary}"
     return Answer(
         kind=kind,
-        # Only a candidate that is never slower is recommended.
         value=candidate.name if kind == AnswerKind.VALUE else "",
         short=short,
-        sentence=f"{remarks}.".capitalize() if remarks else "",
-        effect=f"{short}; {remarks}" if remarks else short,
+        sentence=f"{remark}.".capitalize() if remark else "",
+        effect=f"{short}; {remark}" if remark else short,
     )
 
 
@@ -264,19 +277,25 @@ class CaseAverages:
         # A row for each round, a column for each case. A round that lacks a case is dropped: the mean of
         # fewer cases is not comparable with the means of other rounds.
         logs = ratios.pivot(index="round", columns="key", values="log").dropna().sort_index()
-        # The key of a case, ("log", "cold"), lacks the compared axis. The value of each side is put in at the
-        # position of that axis, ("log", "new", "cold"), which identifies a cell.
+        case_keys = [tuple(key) for key in logs.columns]
+        # fsum() does not depend on the order of the cases.
+        means_of_rounds = logs.apply(math.fsum, axis=1) / len(case_keys)
+        estimate = ratio_interval(means_of_rounds, averaged=len(case_keys))
+        # The interval of this estimate rests on the scatter of a few rounds. with_error() returns one that
+        # also uses the noise of these cells and of the whole study.
+        cell_pairs = [self._cells_of_case(key, sides) for key in case_keys]
+        return self.noise.with_error(estimate, cell_pairs)
+
+    def _cells_of_case(self, key: CellKey, sides: Sides) -> CellPair:
+        """Return the keys of the two cells that a case compares, the candidate's first.
+
+        A case has no value of the compared axis, a cell has: ("log", "cold") gives ("log", "new", "cold") and
+        ("log", "old", "cold").
+        """
         baseline, candidate = sides
         position = self.order.index(self.axis)
-        cell_pairs = []
-        for key in logs.columns.to_list():
-            before, after = key[:position], key[position:]
-            cell_pairs.append(((*before, candidate, *after), (*before, baseline, *after)))
-        # fsum() does not depend on the order of the cases.
-        means = logs.apply(math.fsum, axis=1) / len(cell_pairs)
-        estimate = ratio_interval(means, averaged=len(cell_pairs))
-        # A few rounds give an uncertain error. with_error() includes the noise of the whole study.
-        return self.noise.with_error(estimate, cell_pairs)
+        before, after = key[:position], key[position:]
+        return (*before, candidate, *after), (*before, baseline, *after)
 
 
 def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:

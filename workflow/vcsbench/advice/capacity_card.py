@@ -15,7 +15,9 @@ from vcsbench.statistics.comparisons import comparison_rows
 from vcsbench.words import count_of
 
 # The metrics of the shares of all processors that the server and its clients take.
-LOADS = ("server_load_pct", "client_load_pct")
+SERVER_LOAD = "server_load_pct"
+CLIENT_LOAD = "client_load_pct"
+LOADS = (SERVER_LOAD, CLIENT_LOAD)
 
 
 def make_capacity_card(
@@ -28,22 +30,20 @@ def make_capacity_card(
 ) -> Card:
     """Return the card of a question about capacity, with an answer for each case, such as http and svn.
 
-    `rows` compare numbers of clients by the latency `question.doubles`. Example of an answer: `requests over
-    http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. From 8 on, all measured numbers have at least
-    twice the latency of 1 client. If no numbers were compared, the card has the reasons in its `lines`.
+    The capacity is the number of clients from which on a latency is at least twice that of the fewest
+    clients. Each of `rows` compares the latency of a number of clients with that of the fewest, by the metric
+    `question.doubles`. Example of an answer: `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4
+    to 8)`. Here, 8 clients have 2.4 times the latency of 1 client. The 95 % interval of the capacity is 4 to
+    8 clients.
 
-    `loads` has a row for each cell, with the shares LOADS of all processors, in per cent. The `lines` have a
-    sentence on the shares, because clients that take most of the processors double the latency themselves.
+    `loads` has the shares of all processors that the server and its clients took in each cell, in per cent
+    (LOADS). The card's `lines` name them, because clients that take most of the processors double the latency
+    themselves.
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
-    shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     if not capacities:
-        lines = []
-        # No case was compared ([]), so each number of clients with a skipped or failed cell is named.
-        for missing in decision.missing_values(question.axis, [], grid, failures):
-            lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
-        answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
-        return Card(question, reference="", shown=shown, cases=[], answer=answer, lines=lines)
+        return _card_without_capacity(question, grid, failures)
+    shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     latency = METRICS[question.doubles].quantity
     answers = [_answer(capacity, shown, latency) for capacity in capacities]
     # All other numbers of clients are compared with the fewest.
@@ -59,19 +59,44 @@ def make_capacity_card(
     )
 
 
+def _card_without_capacity(
+    question: CardQuestion, grid: Sequence[Row], failures: Sequence[Row]
+) -> Card:
+    """Return the card if no numbers of clients were compared. Its `lines` have the reasons.
+
+    `grid` has the reasons of skipped cells, and `failures` those of failed rounds (decision.missing_values).
+    """
+    lines = []
+    # No case was compared ([]), so each number of clients with a skipped or failed cell is named.
+    for missing in decision.missing_values(question.axis, [], grid, failures):
+        lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
+    answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
+    return Card(question, reference="", shown=[], cases=[], answer=answer, lines=lines)
+
+
+def _named_number(capacity: Capacity) -> int:
+    """Return the number of clients that an answer names: the capacity, or the largest measured number.
+
+    The latter stands in an answer such as `more than 8 clients`, if no measured number doubles the latency.
+    """
+    return capacity.number or capacity.most
+
+
 def _load_sentence(
     axis: str, capacity: Capacity, shown: Sequence[str], loads: Sequence[Row]
 ) -> str:
     """Return which shares of all processors server and clients took in a case; "" if they are unknown.
 
     Example: `many clients over svn: with 8 clients, the server took 5 % of all processors, and the clients
-    87 %.` The number of clients is the one that the answer names.
+    87 %.` Here, 8 is the number of clients that the answer names, a value of `axis`. `capacity.where` has the
+    other values of the case. `loads` has a row for each cell, and `shown` the axes in the label of the case.
     """
-    number = capacity.number or capacity.most
-    where = {**capacity.where, axis: str(number)}
+    number = _named_number(capacity)
+    cell = {**capacity.where, axis: str(number)}
     for row in loads:
-        if all(str(row.get(name) or "") == value for name, value in where.items()):
-            server_pct, clients_pct = (float(row[name]) for name in LOADS)
+        if all(str(row.get(name) or "") == value for name, value in cell.items()):
+            server_pct = float(row[SERVER_LOAD])
+            clients_pct = float(row[CLIENT_LOAD])
             # The kernel may not have counted the time of one side.
             if not math.isfinite(server_pct + clients_pct):
                 return ""
@@ -90,33 +115,47 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     largest measured number has not doubled: `more than 8 clients (1.50x that of 1 client at 8; 95 %: over
     8)`. `shown` are the axes that distinguish the cases, and `latency` names the metric: `p95 latency`.
     """
-    # `capacity.number` is None if even `most`, the largest measured number, has less than twice the latency.
-    number = capacity.number or capacity.most
-    clients, fewest = count_of(number, "client"), count_of(capacity.fewest, "client")
+    number = _named_number(capacity)
+    clients = count_of(number, "client")
+    fewest = count_of(capacity.fewest, "client")
     factor = labels.times(capacity.factors[number])
-    interval = ""
-    uncertainty = ""
-    # After a single round, there is no interval.
-    if capacity.has_interval:
-        # An end of the interval is None if it is larger than all measured numbers: `over 8`.
-        beyond = f"over {capacity.most}"
-        low, high = str(capacity.low or beyond), str(capacity.high or beyond)
-        ends = low if low == high else f"{low} to {high}"
-        interval = f"; 95 %: {ends}"
-        if low != high:
-            uncertainty = f" (95 % interval: {ends})"
+    has_doubled = capacity.number is not None
+    if has_doubled:
+        doubled_from = clients
+        details = f"{factor} that of {fewest}"
+    else:
+        doubled_from = f"more than {clients}"
+        # The factor was measured at the largest number, and not at a larger one.
+        details = f"{factor} that of {fewest} at {number}"
+    ends = _interval_ends(capacity)
+    interval = " to ".join(ends)
+    if ends:
+        details += f"; 95 %: {interval}"
+    # The sentence leaves out an interval of one number, because it adds nothing.
+    uncertainty = f" (95 % interval: {interval})" if len(ends) == 2 else ""
     head = labels.case_label(capacity.where, shown)
-    reached = clients if capacity.number else f"more than {clients}"
-    # `more than 8 clients` does not show that the factor belongs to 8 clients.
-    of_factor = "" if capacity.number else f" at {number}"
-    # A capacity recommends no value, as a cost does not. So both have the same kind.
     return Answer(
+        # The answer recommends no value, like the answer of a question about a cost.
         AnswerKind.COST,
         short=f"{head}: {factor} as long with {clients} as with {fewest}",
         sentence=(
-            f"The {latency} is at least twice as long from {reached} on{uncertainty}. A client sends one "
-            f"command after another without a pause, and shares the processors of this machine with the "
-            f"server. So this is no number of users, who wait between commands."
+            f"The {latency} is at least twice as long from {doubled_from} on{uncertainty}. A client "
+            f"sends one command after another without a pause, and shares the processors of this "
+            f"machine with the server. So this is no number of users, who wait between commands."
         ),
-        effect=f"{head}: {reached} ({factor} that of {fewest}{of_factor}{interval})",
+        effect=f"{head}: {doubled_from} ({details})",
     )
+
+
+def _interval_ends(capacity: Capacity) -> list[str]:
+    """Return the ends of the 95 % interval of a capacity: ["4", "8"], ["8"] if both are equal.
+
+    An end above all measured numbers is `over 8`. Return [] without an interval, as after a single round.
+    """
+    if not capacity.has_interval:
+        return []
+    # The field of an end above all measured numbers is None.
+    above_all = f"over {capacity.most}"
+    low = str(capacity.low or above_all)
+    high = str(capacity.high or above_all)
+    return [low] if low == high else [low, high]

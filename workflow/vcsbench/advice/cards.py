@@ -125,12 +125,12 @@ class Card:
         cases = self._answering_cases(picks)
         deciding = self._deciding_cases(cases, current)
         kind, value = self._recommend(cases, deciding)
-        if kind == AnswerKind.NOT_MEASURED:
-            # No case decides. A more exact kind replaces this one if there are comparisons all the same.
-            if cases:
-                kind = AnswerKind.UNDECIDED
-            elif self.is_withheld(picks):
-                kind = AnswerKind.NOT_COMPARED
+        # NOT_MEASURED means here that `deciding` is empty. There may still be comparisons that decide nothing
+        # for this reader (`cases`), or measured cells whose comparison is withheld.
+        if kind == AnswerKind.NOT_MEASURED and cases:
+            kind = AnswerKind.UNDECIDED
+        elif kind == AnswerKind.NOT_MEASURED and self.is_withheld(picks):
+            kind = AnswerKind.NOT_COMPARED
         context = AnswerContext(
             question=self.question,
             reference=self.reference,
@@ -160,8 +160,10 @@ class Card:
     def _deciding_cases(self, cases: Sequence[Case], current: str) -> list[Case]:
         """Return the cases that count in a recommendation, with their weights in the workload.
 
-        Only cases that decide the reader's value `current` count, unless it is unknown (""). In a question
-        about a cost, they must also decide the reference.
+        A case decides a value if its decided comparisons show how fast the value is. If a case shows a
+        difference of f6 and f7, and has an undecided comparison of f6 and f8, it decides f6 and f7. It does
+        not count for a reader who has f8 (`current`). If the reader's value is unknown (""), all cases count,
+        even undecided ones. In a question about a cost, a case must also decide the reference.
         """
         counted = list(cases)
         # Other cases do not show how much slower the reader's value is.
@@ -170,14 +172,16 @@ class Card:
         # A cost compares the time of a value with the time of the reference.
         if self.question.is_cost:
             counted = [case for case in counted if case.decides(self.reference)]
-        # Only decided cases share the weight of an operation: a part that went to undecided cases would be
-        # lost. Undecided cases stay with the weight 0: some of them show how large a loss can be at most.
         decided = [case for case in counted if case.is_decided]
         undecided = [case for case in counted if not case.is_decided]
+        # An operation of the workload has a weight, such as 60 % for log. Only its decided cases share the
+        # weight, because undecided cases recommend no value.
         weights = share_weights([case.where for case in decided], self.workload)
         weighted = [
             replace(case, weight=weight) for case, weight in zip(decided, weights, strict=True)
         ]
+        # The cases of a card have the weight 0, and undecided cases keep it. Some of them show how large a
+        # loss can be at most.
         return [*weighted, *undecided]
 
     def _recommend(self, cases: Sequence[Case], deciding: Sequence[Case]) -> tuple[AnswerKind, str]:
@@ -194,13 +198,15 @@ class Card:
         return kind, value
 
     def _answering_cases(self, picks: AxisValues) -> list[Case]:
-        """Return the cases that fit the picks and compare the picked value of the question's axis, if any.
+        """Return the cases that an answer for a reader with these picks is about.
 
-        Commands of svnbench, such as null-log, do no work for a user. Their cases are left out if the
-        question is about the access, or if there are cases of other commands, of which none decides the
-        picked value.
+        With the picks {"format": "f6", "access": "http"}, the question about the format has the cases over
+        http that compare f6 with another format. Commands of svnbench, such as null-log, do no work for a
+        user. So two kinds of questions leave out their cases: those about the access, and those in which
+        other commands were compared without a decision.
         """
         current = picks.get(self.question.axis, "")
+        # Without a pick on the question's axis, `current` is "", and compares("") is True for each case.
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)
         ]
@@ -209,8 +215,10 @@ class Card:
         # is faster.
         if self.question.axis == ACCESS_AXIS:
             return for_work
-        # Without a decision for work, a decision for svnbench alone would be no advice.
-        if for_work and not any(case.decides(current) for case in for_work):
+        # A case decides a value if its decided comparisons show how fast the value is.
+        is_decided_for_work = any(case.decides(current) for case in for_work)
+        # If only svnbench's cases decide the value, they would be the whole answer. That is no advice.
+        if for_work and not is_decided_for_work:
             return for_work
         return fitting
 
@@ -305,19 +313,10 @@ def make_card(
 ) -> Card:
     """Return the card of a question with its answer over all cases.
 
-    The parameters are fields of the Card; `axes` are the study's.
+    `cases` are the comparisons with a result, and `withheld` those of measured cells without one
+    (decision.find_cases). `axes` are all axes of the study, of which the card shows those that distinguish
+    its cases. Card explains the other parameters, which are its fields.
     """
-    notes = []
-    for operation in workload:
-        if not any(case.is_decided for case in cases if fits(case.where, operation.where)):
-            name = f"{operation.name} ({operation.weight:g} %)"
-            notes.append(f"Your workload's {name} has no result here.")
-    if withheld:
-        # The most frequent reason: `8 comparisons left out (5 of them): measured on ...`.
-        reasons = Counter(comparison.reason for comparison in withheld)
-        reason, number = reasons.most_common(1)[0]
-        share = f" ({number} of them)" if len(reasons) > 1 else ""
-        notes.append(f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}")
     card = Card(
         question=question,
         reference=reference,
@@ -325,7 +324,7 @@ def make_card(
         cases=cases,
         min_effect_pct=min_effect_pct,
         missing=missing,
-        notes=notes,
+        notes=[*_workload_notes(workload, cases), *_withheld_notes(withheld)],
         withheld=withheld,
         roles=roles,
         comparative=comparative,
@@ -333,6 +332,29 @@ def make_card(
     )
     # The card computes its answer from its other fields.
     return replace(card, answer=card.answer_for({}))
+
+
+def _workload_notes(workload: Sequence[WeightedOperation], cases: Sequence[Case]) -> list[str]:
+    """Return a sentence on each operation of the user's workload without a decided case."""
+    notes = []
+    for operation in workload:
+        if not any(case.is_decided for case in cases if fits(case.where, operation.where)):
+            name = f"{operation.name} ({operation.weight:g} %)"
+            notes.append(f"Your workload's {name} has no result here.")
+    return notes
+
+
+def _withheld_notes(withheld: Sequence[Withheld]) -> list[str]:
+    """Return a sentence with the number of withheld comparisons and their most frequent reason.
+
+    Example: `8 comparisons left out (5 of them): measured on ...`. Return [] without a withheld comparison.
+    """
+    if not withheld:
+        return []
+    reasons = Counter(comparison.reason for comparison in withheld)
+    reason, number = reasons.most_common(1)[0]
+    share = f" ({number} of them)" if len(reasons) > 1 else ""
+    return [f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}"]
 
 
 def distinguishing_axes(axes: Sequence[str], wheres: Sequence[AxisValues]) -> list[str]:

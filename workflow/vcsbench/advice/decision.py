@@ -34,6 +34,8 @@ from vcsbench.words import count_of
 Row = Mapping[Any, Any]
 # The baseline and the candidate of a comparison: ("f6", "f7").
 Sides = tuple[str, str]
+# The values of a case on the axes that are not compared: (("command", "log"), ("cache", "cold")).
+CaseKey = tuple[tuple[str, str], ...]
 # Two losses that are equal but for rounding differ by less.
 ROUNDING = 1e-9
 
@@ -86,10 +88,13 @@ class Pair:
             low=_known_or_0(row.low),
             high=_known_or_0(row.high),
             rounds=row.n,
+            # 3 % faster has the call FASTER, but is no reason to change, so its result is EQUAL.
             call=row.call or Call.UNDECIDED,
             result=row.result or Result.UNDECIDED,
             why_undecided=row.why_undecided,
+            # The largest possible factor between both times, such as 1.14.
             within=_known_or_0(row.within),
+            # The share of start-up in the time, such as 0.3, of the side that has the larger share.
             fixed_share=_known_or_0(row.fixed_share),
             flags=row.flags,
         )
@@ -151,19 +156,18 @@ class Pair:
     def largest_loss(self, value: str) -> float:
         """Return the largest factor by which the side `value` can be slower than the other side, at least 1.
 
-        Example: the ratio f6 / f7 of the times is 1.08, and can be up to 1.14 (`within`). So the loss of f6,
-        the slower side, is at most 1.14. The error is a factor of 1.14 / 1.08 = 1.056. So f6 / f7 is at least
-        1.08 / 1.056 = 1.02: f7 is not slower at all, and its loss is 1. Callers pass only bounded
-        comparisons: in others, `within` may be unknown (0).
+        Example: f6 takes 1.02 times as long as f7 (the ratio), and at most 1.12 times (`within`). So f6 is
+        slower by at most 1.12. The measured factor is wrong by at most 1.12 / 1.02 = 1.098. So f7 may be the
+        slower side in truth, by at most 1.098 / 1.02 = 1.08. Callers pass only bounded comparisons, because
+        in others, `within` may be unknown (0).
         """
         faster_side = self.candidate if self.ratio > 1 else self.baseline
         if value != faster_side:
             return self.within
-        # The true factor may be smaller than the measured one, by the error: factor / error. If that is below
-        # 1, the side that looks faster may be slower in truth, by the reciprocal.
-        factor = max(self.ratio, 1 / self.ratio)
-        error = self.within / factor
-        return max(1.0, error / factor)
+        measured_factor = max(self.ratio, 1 / self.ratio)
+        largest_error = self.within / measured_factor
+        # An error below the measured factor cannot exchange the sides: the faster side is faster in truth.
+        return max(1.0, largest_error / measured_factor)
 
 
 def _known_or_0(number: float) -> float:
@@ -233,24 +237,28 @@ class Case:
         return any(pair.compares(value) for pair in self.pairs)
 
     def assumed_loss(self, value: str, reference: str) -> float:
-        """Return the loss of a value, or an assumption if no decided comparison shows the loss.
+        """Return how many times as long a value takes as the fastest one, 1.0 for the fastest one itself.
 
-        `reference` is the value that stays if the user changes nothing, such as f6.
+        If no decided comparison shows this, an assumption takes its place, the first that applies:
+
+        1. The times of the value are mostly start-up: 1.0, because start-up counts for or against no value.
+        2. A comparison of the value is bounded: the largest loss that this comparison leaves possible.
+        3. Nothing is known: the loss of `reference` (the value that stays if the user changes nothing), so
+           that the value gains nothing over the reference.
+        4. The reference is not compared: the loss of the first decided baseline, 1.0 without one.
         """
         if value in self.losses:
             return self.losses[value]
-        # A time that is mostly start-up counts neither for nor against a value.
         if value in self.mostly_start_up:
             return 1.0
-        # A bounded comparison shows how large a loss can be. The largest one is assumed.
         bounded = [pair for pair in self.pairs if pair.result == Result.BOUNDED]
         bounds = [pair.largest_loss(value) for pair in bounded if value in pair.sides]
         if bounds:
             return max(bounds)
-        # Nothing is known of the value. With the loss of the reference, it cannot win.
         if self.compares(reference):
+            # The reference may be undecided, too.
             return self.losses.get(reference, 1.0)
-        # The first decided baseline, the first value in `losses`, takes the place of a missing reference.
+        # `losses` begins with the first decided baseline.
         return next(iter(self.losses.values()), 1.0)
 
 
@@ -315,21 +323,21 @@ def compares(definition: Mapping[str, Any], axis: str, metric: str = DEFAULT_MET
 def find_cases(
     axis: str, records: Iterable[Row], axes: Sequence[str], values: Sequence[str] = ()
 ) -> tuple[list[Case], list[Withheld]]:
-    """Return the cases of an axis, and the comparisons of measured cells without a result (Withheld).
+    """Return the cases of an axis, and comparisons without a ratio, such as one of times from two machines.
 
     `records` are rows of tables that compare values of `axis` by one metric. Only rows with both sides in
     `values` count; () means all values. Rows with the same values of the other axes become one case. So the
     cold log of f6 against f7, and of f6 against f8, is one case with two pairs.
     """
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}
-    pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
-    withheld_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Withheld]] = defaultdict(dict)
+    pairs_by_case: dict[CaseKey, dict[Sides, Pair]] = defaultdict(dict)
+    withheld_by_case: dict[CaseKey, dict[Sides, Withheld]] = defaultdict(dict)
     for row in comparison_rows(records):
         # A question about http and svn ignores a row that compares one of these with `file`.
         if values and not {row.baseline, row.candidate}.issubset(values):
             continue
         where = {name: row.where.get(name, "") for name in axes if name != axis}
-        case_key = tuple(where.items())
+        case_key: CaseKey = tuple(where.items())
         # Several tables may have the same comparison, also with exchanged sides. It counts once, so the key
         # has the sides in alphabetical order.
         sides = (min(row.baseline, row.candidate), max(row.baseline, row.candidate))
@@ -340,17 +348,27 @@ def find_cases(
             codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
             comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
             withheld_by_case[case_key].setdefault(sides, comparison)
-    withheld = [each for by_sides in withheld_by_case.values() for each in by_sides.values()]
     cases = []
-    for case_key, pairs in pairs_by_case.items():
-        # The time of a pair is a mean over the rounds that both sides have, so pairs of a value may differ in
-        # its time. A reader needs one number, and gets the first pair's.
-        times: dict[str, float] = {}
-        for pair in pairs.values():
-            for value, seconds in zip(pair.sides, pair.times, strict=True):
-                times.setdefault(value, seconds)
-        cases.append(Case(dict(case_key), tuple(pairs.values()), times))
+    for case_key, pair_by_sides in pairs_by_case.items():
+        pairs = tuple(pair_by_sides.values())
+        cases.append(Case(dict(case_key), pairs, _times_of_values(pairs)))
+    withheld: list[Withheld] = []
+    for withheld_by_sides in withheld_by_case.values():
+        withheld += withheld_by_sides.values()
     return cases, withheld
+
+
+def _times_of_values(pairs: Iterable[Pair]) -> dict[str, float]:
+    """Return the time of each value in seconds: {"f6": 3.0, "f7": 1.5}.
+
+    A pair has the mean time over the rounds that both sides have. So f6 may have one time in its pair with
+    f7, and another time in its pair with f8. A reader needs one number, and gets the first pair's.
+    """
+    times: dict[str, float] = {}
+    for pair in pairs:
+        for value, seconds in zip(pair.sides, pair.times, strict=True):
+            times.setdefault(value, seconds)
+    return times
 
 
 def count_from_margin(case: Case, limits: Limits) -> Case:
@@ -395,9 +413,10 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    `reference` is the value that stays if the user changes nothing. The answer is DEPENDS if some case shows
-    that the value loses more than the margin of `limits`. The value is then for users who must choose one for
-    all cases. If a decided case has a weight in the user's workload, the answer is never DEPENDS.
+    A loss of 1.5 means that a value takes 1.5 times as long as the fastest value of a case. The value whose
+    largest loss is the smallest is chosen. The answer is DEPENDS if it still loses more than the margin in
+    some case: users should choose it only if they must have one value for all cases. `reference` is the value
+    that stays if the user changes nothing.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
@@ -408,24 +427,29 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     if all(loss <= 1 + ROUNDING for case in decided for loss in case.losses.values()):
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
-    # A workload states how much each case matters, so that gains can make up for losses. The best value then
-    # has the smallest mean loss over all cases.
+    # A case has a weight if it is part of the user's workload. Gains can then make up for losses.
     if any(case.weight for case in decided):
-        means = {
-            value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
-        }
-        smallest = min(means.values())
-        tied = [value for value, mean in means.items() if mean <= smallest + ROUNDING]
-        return AnswerKind.VALUE, reference if reference in tied else tied[0]
-    # No decided case is part of the workload. So the weights of undecided cases must not decide a tie.
-    cases = [replace(case, weight=0.0) for case in cases]
-    best = best_value(cases, reference, limits)
-    # An assumed loss is no reason to choose another value in its case. So only shown losses count here; some
-    # case decides the best value, so there is one at least.
+        return AnswerKind.VALUE, _best_for_workload(cases, reference)
+    # Only undecided cases can have a weight here. They show nothing, so their weights must not decide a tie.
+    unweighted_cases = [replace(case, weight=0.0) for case in cases]
+    best = best_value(unweighted_cases, reference, limits)
+    # In a case without a decided comparison of the best value, its loss is only assumed. That does not show
+    # that another value is better, so such a case does not count. Some case decides the best value.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]
     if max(shown_losses) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
     return AnswerKind.DEPENDS, best
+
+
+def _best_for_workload(cases: Sequence[Case], reference: str) -> str:
+    """Return the value with the smallest mean loss, weighted by the user's workload.
+
+    Of tied values, return the reference, otherwise the first one.
+    """
+    means = {value: _mean_log_loss(value, cases, reference) for value in decided_values(cases)}
+    smallest = min(means.values())
+    tied = [value for value, mean in means.items() if mean <= smallest + ROUNDING]
+    return reference if reference in tied else tied[0]
 
 
 def decided_values(cases: Iterable[Case]) -> list[str]:

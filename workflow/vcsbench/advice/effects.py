@@ -33,11 +33,11 @@ class CaseEffect:
 def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     """Return the effect of a value in a case against another value.
 
-    Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 is FASTER than f6 (gain 2.0), and SLOWER than f8
-    (loss 1.5). If `against` is the value itself, the loss is against the best value. Without a loss, the gain
-    is over the slowest value: f8 is FASTER (gain 3.0), and f7 is SLOWER (loss 1.5).
+    Example with the times f6 12 s, f7 6 s and f8 4 s: f7 against f6 is FASTER (gain 2.0), and f7 against f8
+    is SLOWER (loss 1.5). If `against` is the value itself, the value is compared with the fastest one: f7 is
+    SLOWER (loss 1.5). The fastest value itself is compared with the slowest: f8 is FASTER (gain 3.0).
     """
-    # {"f6": 3, "f7": 1.5, "f8": 1}
+    # The times as multiples of the best time: {"f6": 3, "f7": 1.5, "f8": 1}.
     losses = case.losses
     if value not in losses:
         if case.is_decided and not case.compares(value):
@@ -49,10 +49,10 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
             return CaseEffect(_why_undecided(against, case))
         compared_loss = losses[against]
     elif losses[value] > 1 + ROUNDING:
-        # Another value is the best one, whose loss is 1.
+        # The fastest value is another one, and has the loss 1.
         compared_loss = 1.0
     else:
-        # Whoever keeps the best value gains nothing. So its text has the gain over the slowest value.
+        # The value is the fastest, so it is compared with the slowest.
         compared_loss = max(losses.values())
     # How many times as fast the value is. Below 1, it is slower.
     ratio = compared_loss / losses[value]
@@ -93,9 +93,9 @@ class CombinedEffect:
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
     """Return the effect of a value, such as f7, over cases, compared with the value `against`, such as f6.
 
-    A group that is faster over one access and slower over another is two groups: `cold export over svn` and
-    `cold export over http`. If `against` is `value` itself, gains are over the slowest value of each case,
-    and losses against the best one.
+    Gains and losses are listed by group, such as all cold exports. If these are faster over svn and slower
+    over http, each access becomes a group: `cold export over svn` and `cold export over http`. If `against`
+    is `value` itself, gains are over the slowest value of each case, and losses against the fastest.
     """
     effects = [(case, effect_in_case(value, case, against)) for case in cases]
     split_groups = _find_groups_split_by_access(effects)
@@ -104,12 +104,12 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
     losses: defaultdict[CaseGroup, list[float]] = defaultdict(list)
     counts: Counter[Call] = Counter()
     for case, in_case in effects:
-        group = group_of_case(case.where)
-        if group in split_groups:
-            # The part over one access has the rank of the whole group.
-            rank = ranks[group]
-            group = replace(group, axis=ACCESS_AXIS, value=case.where[ACCESS_AXIS])
-            ranks[group] = rank
+        whole_group = group_of_case(case.where)
+        group = whole_group
+        if whole_group in split_groups:
+            group = replace(whole_group, axis=ACCESS_AXIS, value=case.where[ACCESS_AXIS])
+            # A rank is the place of a group in texts. The part over one access has that of the whole group.
+            ranks[group] = ranks[whole_group]
         counts[in_case.effect] += 1
         if in_case.gain is not None:
             gains[group].append(in_case.gain)
@@ -123,25 +123,28 @@ def _find_groups_split_by_access(
 ) -> set[CaseGroup]:
     """Return the groups (kinds of cases) that are faster over some accesses, and slower over others.
 
-    Without the accesses, a text would contradict itself: `cold export 1.3x faster, cold export 1.4x slower`.
-    A group that is faster and slower over the same access is left out, because its accesses explain nothing.
+    Example: cold exports are faster over svn, and slower over http. Without its accesses (svn, http, file),
+    the text on this group would be a contradiction: `cold export 1.3x faster, cold export 1.4x slower`.
     """
+    # {cold export: {"svn"}}, and below {cold export: {"http"}}.
     faster_over: defaultdict[CaseGroup, set[str]] = defaultdict(set)
     slower_over: defaultdict[CaseGroup, set[str]] = defaultdict(set)
     for case, in_case in effects:
         group = group_of_case(case.where)
-        # "" is the access of a command without a server. It has no name, so its group is not split below.
+        # A command without a server, such as a dump, has the access "", which no text can name.
         access = case.where.get(ACCESS_AXIS, "")
         if in_case.gain is not None:
             faster_over[group].add(access)
         if in_case.loss is not None:
             slower_over[group].add(access)
-    return {
-        group
-        for group in faster_over.keys() & slower_over.keys()
-        if "" not in faster_over[group] | slower_over[group]
-        and faster_over[group].isdisjoint(slower_over[group])
-    }
+    split_groups = set()
+    for group in faster_over.keys() & slower_over.keys():
+        has_names = "" not in faster_over[group] | slower_over[group]
+        # Cold exports over http that are partly faster and partly slower have another cause than the access.
+        is_split_by_access = faster_over[group].isdisjoint(slower_over[group])
+        if has_names and is_split_by_access:
+            split_groups.add(group)
+    return split_groups
 
 
 def collect_losses(value: str, cases: Sequence[Case]) -> dict[CaseGroup, list[float]]:

@@ -180,12 +180,12 @@ def range_of_factors(ratios: Sequence[float]) -> str:
 
 
 def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
-    """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
+    """Return the range of the factors of cases, or a range for each value of the axis that explains it.
 
-    There is at least one member, and each factor is at least 1. An axis explains the range if its values have
-    ranges that are far apart (_are_apart). Then each value has its own range: `["f6 1.4x", "f7 3.2x to
-    3.5x"]`. If a second axis differs together with this axis, both may be the cause, and both are named:
-    `["http and loopback 14x", "https and line 2.4x"]`.
+    Example: the factors 1.4 to 3.5 give `["1.4x to 3.5x"]`. But if all cases with f6 have 1.4, and all cases
+    with f7 have 3.2 to 3.5, the format explains the range: `["f6 1.4x", "f7 3.2x to 3.5x"]`.
+
+    There is at least one member, and each factor is at least 1. `margin` is the smallest factor that counts.
     """
     # All cases have the same axes, with "" for one that does not apply. Command and cache are left out,
     # because readers see them in front of the range.
@@ -199,9 +199,11 @@ def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
         # More than MAX_PARTS (3) ranges would be too long for a text.
         has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
         if has_few_values and _are_apart(factors_by_value, margin):
-            # Only later axes can differ together with this one: an earlier axis would have explained the
-            # range itself.
-            names = _name_values(axis, axes[number + 1 :], members)
+            # If all cases over http use the network `loopback`, and all over https `line`, either axis may be
+            # the cause. So both are named: `http and loopback 14x`. The second axis is a later one, because
+            # an earlier axis with the same groups of cases would have explained the range already.
+            later_axes = axes[number + 1 :]
+            names = _name_values(axis, later_axes, members)
             return [
                 f"{names[value]} {range_of_factors(factors)}"
                 for value, factors in factors_by_value.items()
@@ -283,22 +285,18 @@ def seconds(value: float) -> str:
 
 
 def seconds_of_both(values: Sequence[float], has_factor: bool = True) -> list[str]:
-    """Return two times, with further digits if their quotient would not be printed as the factor otherwise.
+    """Return two times with so many digits that their quotient is the factor that is printed next to them.
 
-    Without their factor next to them (`has_factor`), they need no such digits. Example: 1.642 s and 0.4491 s
-    are 3.7x apart, but `1.64 s` and `0.45 s` have the quotient 3.6. So they become `1.642 s` and `0.449 s`. A
-    time gets at most MOST_DIGITS (4) significant digits, which are too few for some differences of a few per
-    cent.
+    Example: 1.642 s and 0.4491 s are 3.7x apart, but `1.64 s` and `0.45 s` have the quotient 3.6. So both get
+    a further digit: `1.642 s` and `0.449 s`. No time gets more than MOST_DIGITS (4) significant digits this
+    way, even if the quotient still differs. Without `has_factor`, no factor is printed next to the times, and
+    they get the usual digits.
     """
     shorter, longer = min(values), max(values)
     decimals = [_decimals_of_time(value) for value in values]
     # An unknown time is 0, and has no quotient.
     if has_factor and shorter > 0:
-        most_decimals = []
-        for value, decimals_of_value in zip(values, decimals, strict=True):
-            # The decimals with which the time has MOST_DIGITS. A long time, such as 1234.5 s, has more.
-            power = math.floor(math.log10(value))
-            most_decimals.append(max(decimals_of_value, MOST_DIGITS - 1 - power))
+        most_decimals = [_most_decimals_of_time(value) for value in values]
         printed_factor = factor(longer / shorter)
         while decimals != most_decimals and _quotient_text(values, decimals) != printed_factor:
             decimals = [
@@ -312,6 +310,16 @@ def _decimals_of_time(value: float) -> int:
     if value < 0.0995:
         return 3
     return 2 if value < 9.95 else 1
+
+
+def _most_decimals_of_time(value: float) -> int:
+    """Return the decimals of a time with MOST_DIGITS (4) significant digits: 3 for 1.642 s.
+
+    A long time keeps the one decimal of _decimals_of_time(), although 1234.5 s has five digits.
+    """
+    # 0 for 1.642 s, and -1 for 0.4491 s.
+    power_of_ten = math.floor(math.log10(value))
+    return max(_decimals_of_time(value), MOST_DIGITS - 1 - power_of_ten)
 
 
 def _quotient_text(values: Sequence[float], decimals: Sequence[int]) -> str:

@@ -82,24 +82,16 @@ def read_questions(
     """Return the questions of a study, in its order, each with the actions that apply its values.
 
     `definitions` are the key `questions` of the study, by name: {"packing": {"question": "Pack?",
-    "yes_value": "pack"}}. `settings` has the server configurations of the axis `config`, {} without this
-    axis: `{"config": {"fast": {"svnserve": "svnserve -d", "httpd": ""}}}`.
+    "yes_value": "pack"}}. QuestionDefinition explains their keys. `settings` has the server configurations of
+    the axis `config`, {} without this axis: `{"config": {"fast": {"svnserve": "svnserve -d", "httpd": ""}}}`.
     """
     questions = []
     for name, definition in definitions.items():
         # An axis may have several questions. Each then has another name, and the key `axis`.
         axis = definition.get("axis", name)
-        is_cost = definition.get("cost", False)
-        actions: dict[str, CardAction] = {}
-        # A question about a cost has no actions: nobody is advised to do without https.
-        if not is_cost:
-            actions = _actions_of_settings(settings.get(axis, {}))
-            # An action in words.yaml replaces the action of the settings.
-            actions |= _actions_of_words(definition.get("words", axis))
-        measuring = definition.get("how_to_measure")
-        how_to_measure = None
-        if measuring:
-            how_to_measure = CardAction([ActionStep(measuring["command"])], measuring["note"])
+        # With the key `doubles`, a question asks for the number of clients at which a latency has doubled.
+        # That does not depend on what a reader picks, so it has one answer over all cells (`aggregate`).
+        is_about_capacity = "doubles" in definition
         questions.append(
             CardQuestion(
                 axis=axis,
@@ -107,19 +99,40 @@ def read_questions(
                 why=definition.get("why", ""),
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
-                actions=actions,
-                # A question about capacity, with the key `doubles`, does not depend on what a reader picks.
-                aggregate=definition.get("aggregate", "doubles" in definition),
+                actions=_actions_of_question(definition, axis, settings.get(axis, {})),
+                aggregate=definition.get("aggregate", is_about_capacity),
+                # Further metrics with an answer of their own, such as the CPU time of the server.
                 next_to=definition.get("next_to", {}),
-                how_to_measure=how_to_measure,
+                how_to_measure=_how_to_measure(definition),
                 name=name,
                 start=list(definition.get("start", ())),
                 where=definition.get("where", {}),
-                is_cost=is_cost,
+                is_cost=definition.get("cost", False),
                 doubles=definition.get("doubles", ""),
             )
         )
     return questions
+
+
+def _actions_of_question(
+    definition: QuestionDefinition, axis: str, settings: Mapping[str, ServerSettings]
+) -> dict[str, CardAction]:
+    """Return the actions that apply the values of a question, by value; {} for a question about a cost."""
+    # Nobody is advised to do without https.
+    if definition.get("cost", False):
+        return {}
+    # The entry of words.yaml with the actions, such as `git_access` for the axis `access` of git.
+    entry = definition.get("words", axis)
+    # An action in words.yaml replaces the action of the settings.
+    return _actions_of_settings(settings) | _actions_of_words(entry)
+
+
+def _how_to_measure(definition: QuestionDefinition) -> CardAction | None:
+    """Return the action that measures values that the grid lacks, None without one."""
+    measuring = definition.get("how_to_measure")
+    if not measuring:
+        return None
+    return CardAction([ActionStep(measuring["command"])], measuring["note"])
 
 
 def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, CardAction]:

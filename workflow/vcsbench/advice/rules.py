@@ -30,16 +30,18 @@ Rule = Mapping[str, Sequence[CaseGroup]]
 def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> Rule:
     """Return groups of cases by the value to choose in them: {"f7": [cold log], "f6": [export]}.
 
-    `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
-    stays if the user changes nothing. Groups give a rule if another value is faster than `best` in some of
-    them, and slower in the rest, each by more than the margin in `limits`. Return {} if no groups do.
+    `best` is the value to choose if it must be one for all cases, here f7. In some groups, here export,
+    another value must be faster than `best`. In all other groups, it must be slower. Each difference must be
+    larger than the margin in `limits`. Return {} if no way to group the cases gives such a rule. `reference`
+    is the value that stays if the user changes nothing.
     """
     # The first way to group the cases that gives a rule is used, because it is the simplest.
     for group_of in _groupings(cases):
         groups: dict[CaseGroup, list[Case]] = {}
         for case in cases:
             groups.setdefault(group_of(case.where), []).append(case)
-        # Cases to which an axis does not apply are in this group, which a text could not name.
+        # In a grouping by access, for example, this group has the commands without an access, such as dump. A
+        # text has no name for such cases, so the grouping is not used.
         if UNNAMED_GROUP in groups:
             continue
         rule = _rule_of_groups(groups, best, reference, limits)

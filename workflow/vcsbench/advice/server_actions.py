@@ -94,35 +94,35 @@ def _where_to_enter(directive: str) -> str:
 def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """Return sentences on the memory that a server configuration can take, and on its restart.
 
-    If no server sets the size of its cache, the cost is the restart alone. If one does, the other counts with
-    its default of 16 MiB. Example: {"svnserve": "svnserve -d -T -M 1024", "httpd": "SVNInMemoryCacheSize
-    1048576"} gives `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB
-    = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4 GiB; svnserve 256 MiB. One
-    restart (httpd: graceful; ...).`
+    Example: {"svnserve": "svnserve -d -T -M 1024"} gives `Memory, at most: svnserve 1 GiB. With a cache of
+    256 MiB in each process: svnserve 256 MiB. One restart (httpd: graceful; ...).` The second sentence shows
+    what a user saves with a smaller cache. If no server sets the size of its cache, the cost is the restart
+    alone. If one does, the other counts with its default of 16 MiB.
     """
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
         return RESTART_COST
     sizes = []
+    # The memory of each server with its own size of the cache, and with SMALLER_CACHE.
     configured_texts, smaller_texts = [], []
     # In alphabetical order, httpd comes first, which takes most memory.
     for server, text in sorted(settings_by_server.items()):
         # A text may set the size twice. The largest one is the most that the server can take.
         size = max(cache_bytes(server, text), default=DEFAULT_CACHE)
         sizes.append(size)
-        # Each process of httpd has a cache of its own. svnserve with threads is one process. Without threads,
-        # svnserve starts a process for each connection.
-        unit = ""
         if server == "httpd":
-            processes = HTTPD_PROCESSES
-            total = f"{PROCESSES} x {_format_memory(size)} = {_format_memory(processes * size)}"
+            # Each process of httpd has a cache of its own.
+            total = _format_memory(HTTPD_PROCESSES * size)
+            smaller_total = _format_memory(HTTPD_PROCESSES * SMALLER_CACHE)
+            configured_texts.append(f"{server} {PROCESSES} x {_format_memory(size)} = {total}")
+            smaller_texts.append(f"{server} {smaller_total}")
         else:
-            processes = 1
-            total = _format_memory(size)
-            if THREAD_OPTIONS.isdisjoint(text.split()):
-                unit = " for each connection"
-        configured_texts.append(f"{server} {total}{unit}")
-        smaller_texts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}{unit}")
+            # svnserve with threads is one process. Without threads, each connection gets a process.
+            has_threads = not THREAD_OPTIONS.isdisjoint(text.split())
+            unit = "" if has_threads else " for each connection"
+            configured_texts.append(f"{server} {_format_memory(size)}{unit}")
+            smaller_texts.append(f"{server} {_format_memory(SMALLER_CACHE)}{unit}")
     cost = f"Memory, at most: {'; '.join(configured_texts)}."
+    # A server that takes no more than SMALLER_CACHE would save nothing.
     if min(sizes) > SMALLER_CACHE:
         smaller = "; ".join(smaller_texts)
         cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {smaller}."

@@ -14,7 +14,7 @@ from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics.aggregation import FIXED_SHARE
 from vcsbench.statistics.calls import call_ratios
 from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, StartUpShares, start_up_explains
-from vcsbench.statistics.estimates import ratio_interval
+from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.noise import Noise
 
 # The values of a cell on all axes.
@@ -28,38 +28,34 @@ def compare_choices(
 ) -> Situation:
     """Return the choices in a situation, the fastest one first, or the reason why none is best.
 
-    `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
-    row for each cell, host and round in this situation (by_round), and each cell is one choice.
+    A situation has the values that a reader cannot choose. It is `where`: `{"command": "log", "cache":
+    "cold"}`. Each cell with these values is one choice, such as f7 and packed. `rows` has a row for each
+    cell, host and round of the situation (by_round). Only cells that did the same work, such as 6,000
+    revisions, are compared.
     """
     # A command with `work: unchecked` does different work than others by design, so its time shows nothing
     # about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
-    # All rows of a cell have the same text in `work`: the different works of all its rounds.
+    # All rows of a cell have the same text. It has a line for each different work of the cell's rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
-    # Only cells with the most frequent work are compared: a cell that exported less was faster for that
-    # reason. `alike` is empty if no work is the most frequent one.
+    # A cell that exported less was faster for that reason. So only the cells with the most frequent work,
+    # `alike`, are compared. There are none if two works are equally frequent, or if no work is known.
     alike = same_work.majority(works)
-    values_by_cell = {}
+    values_by_cell = {cell: _values_to_choose(cell, axes, where) for cell in cells}
     other_work = []
     log_times: dict[Cell, Logs] = {}
     for cell, rounds in cells.items():
-        # A reader chooses the values on all axes that `where` does not have.
-        items = zip(axes, cell, strict=True)
-        values = {axis: value for axis, value in items if value and axis not in where}
-        values_by_cell[cell] = values
         if cell not in alike:
-            other_work.append((values, _difference(cell, works, alike)))
+            other_work.append((values_by_cell[cell], _difference(cell, works, alike)))
         # One round has no scatter, so it is not compared.
         elif len(rounds) >= CALLED_ROUNDS:
-            times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
-            log_times[cell] = {number: math.log(time) for number, time in times}
+            log_times[cell] = _log_time_by_round(rounds)
 
     why = _why_no_best(rows, cells, alike, log_times)
     if why:
         return Situation(where, why=why, other_work=other_work)
-    # The rounds of a cell have the same share of start-up, so the last one will do. (Only a series of cold
-    # and warm runs may have another share, after invalid runs.)
+    # The share of start-up is nearly always the same in all rounds of a cell, so the last one will do.
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in log_times}
     choices = _rank_choices(log_times, shares, values_by_cell, noise, limits)
     # choices[0] is the fastest. None is best if all others are too small to compare.
@@ -68,13 +64,25 @@ def compare_choices(
     return Situation(where, choices, other_work=other_work)
 
 
+def _values_to_choose(cell: Cell, axes: Sequence[str], where: AxisValues) -> AxisValues:
+    """Return the values of a cell on the axes that `where` lacks: {"format": "f7", "packing": "pack"}."""
+    items = zip(axes, cell, strict=True)
+    # An axis that does not apply to the cell has the value "".
+    return {axis: value for axis, value in items if value and axis not in where}
+
+
+def _log_time_by_round(rounds: pd.DataFrame) -> Logs:
+    times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
+    return {number: math.log(time) for number, time in times}
+
+
 def _why_no_best(
     rows: pd.DataFrame,
     cells: Collection[Cell],
     alike: Collection[Cell],
     compared: Collection[Cell],
 ) -> WhyNoBest | None:
-    """Return why the cells of a situation cannot be compared, None if two or more can.
+    """Return why none of the cells is best, None if two or more can be compared.
 
     `rows` has the rounds of all `cells`. `alike` are the cells with the most frequent work: none if two works
     are equally frequent, or if no work is known. `compared` are the cells of `alike` with two or more rounds.
@@ -86,7 +94,7 @@ def _why_no_best(
         return None
     if alike and not compared:
         return WhyNoBest.FEW_ROUNDS
-    # Cells with different or unknown work would be further choices. So their work is the reason.
+    # There are further cells, but their work is different or unknown.
     if len(alike) < len(cells):
         return WhyNoBest.OTHER_WORK
     return WhyNoBest.ONE_CHOICE
@@ -101,41 +109,61 @@ def _rank_choices(
 ) -> list[Choice]:
     """Return the choices, the fastest one first, each with its factor and outcome against the fastest one.
 
-    `log_times` has two cells or more. `shares` has the share of start-up in the time of each cell (0 to 1),
-    NaN if it is unknown. `values_by_cell` has the values that a reader chooses with each cell.
+    Each cell is a choice. `log_times` has two cells or more. `shares` has the share of start-up (process
+    start and connection) in the time of each cell, 0 to 1, NaN if it is unknown. `values_by_cell` has the
+    values that a reader chooses with each cell.
     """
     means = _common_means(log_times)
     # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *other_cells = sorted(means, key=lambda cell: (means[cell], cell))
-    logs_of_best = log_times[best]
-    # The ratios other / best: above 1, the other cell is slower.
     ratios = []
     for cell in other_cells:
-        logs = log_times[cell]
-        log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
+        by_rounds = _paired_ratio(log_times[cell], log_times[best])
         # A few rounds give an uncertain error. with_error() includes the noise of the study.
-        ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
-    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. FASTER is
-    # possible: `best` is the fastest over the common rounds of all cells, but a ratio may have more rounds.
+        ratios.append(noise.with_error(by_rounds, [(best, cell)]))
+    # SLOWER is the call of a ratio above 1. FASTER is possible, because a ratio may be over other rounds than
+    # `means`. Many comparisons find some differences by chance, so call_ratios() corrects for their number.
     calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
     choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(other_cells, ratios, calls, strict=True):
+        seconds = math.exp(means[cell])
         # If the interval reaches below 1, the cell may take as long as the best one.
         least_factor = max(ratio.low, 1.0)
         start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
-        # As in tables, short runs decide nothing (the key `decides_from_s` of the study). This cell is the
-        # slower side. Without a common round, there is no outcome (None) to replace.
-        is_short = call is not None and math.exp(means[cell]) < limits.decides_from_s
-        # EQUAL becomes TOO_SMALL, too: times of mostly start-up, or of short runs, show nothing.
-        if start_up_explains(start_up, is_difference=call == Call.SLOWER) or is_short:
-            outcome = Call.TOO_SMALL
-        else:
-            outcome = call or Call.UNDECIDED
+        outcome = _outcome_of_choice(call, start_up, seconds, limits)
         # The file of the advice cannot store NaN, so the quotient of the means replaces an unknown ratio.
         has_ratio = math.isfinite(ratio.value)
         factor = ratio.value if has_ratio else math.exp(means[cell] - means[best])
-        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), factor, outcome))
+        choices.append(Choice(values_by_cell[cell], seconds, factor, outcome))
     return choices
+
+
+def _paired_ratio(logs: Logs, logs_of_best: Logs) -> Estimate:
+    """Return the time of a cell divided by that of the best one, over the rounds that both have.
+
+    Without a round that both have, the quotient is NaN.
+    """
+    log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
+    return ratio_interval(log_ratios)
+
+
+def _outcome_of_choice(
+    call: Call | None, start_up: StartUpShares, seconds: float, limits: Limits
+) -> Call:
+    """Return the outcome of a choice against the fastest one: its call, TOO_SMALL if its time shows nothing.
+
+    `call` is that of the ratio of both times, None if no round has both. The choice takes `seconds`.
+    """
+    # Two times that are mostly start-up are equal whatever the work. So EQUAL is replaced, too.
+    if start_up_explains(start_up, is_difference=call == Call.SLOWER):
+        return Call.TOO_SMALL
+    if call is None:
+        return Call.UNDECIDED
+    # As in tables, short runs decide nothing (the key `decides_from_s` of the study). This choice is the
+    # slower side, so both sides are short.
+    if seconds < limits.decides_from_s:
+        return Call.TOO_SMALL
+    return call
 
 
 def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
@@ -156,18 +184,28 @@ def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
 
 
 def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
-    """Return in which figures the work of a cell differs from that of other cells: `9 files against 10`.
+    """Return how the work of a cell differs from that of another cell: `9 files against 10`.
 
-    `alike` has the cells with the most frequent work. It may be empty, and does not have this cell.
+    If the cell cannot be compared with any other, return the reason. `works` has the work of each cell.
+    `alike` are the cells with the most frequent work, without this cell. It is empty if two works are equally
+    frequent, or if no work is known.
     """
-    # A cell with unknown work, or whose rounds did different work, cannot be compared at all. The name "" is
-    # for a reason that names no cell.
-    refusal = same_work.refusal("", {"": works[cell]})
-    if refusal:
-        return refusal.reason
-    # Without a majority, the cell is compared with the first cell whose work is known and different. There is
-    # one: if all known works were equal, they would be the majority, and this cell would be in `alike`.
+    reason = _why_incomparable(works[cell])
+    if reason:
+        return reason
+    # Without a most frequent work, the first cell whose work is known and different is compared. There is
+    # one: if all known works were equal, they would be the most frequent work, and `alike` would have `cell`.
     compared = alike or set(works)
     other_works = [work for name, work in works.items() if name in compared and work != works[cell]]
-    known_works = [work for work in other_works if not same_work.refusal("", {"": work})]
+    known_works = [work for work in other_works if not _why_incomparable(work)]
     return same_work.difference(works[cell], known_works[0])
+
+
+def _why_incomparable(work: str) -> str:
+    """Return why a cell cannot be compared with any other, "" if it can.
+
+    The reason is that its work is unknown, or that its rounds did different work.
+    """
+    # The reason names neither a command nor a cell, because both names are "".
+    refusal = same_work.refusal("", {"": work})
+    return refusal.reason if refusal else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from vcsbench.advice.cards import Card, Choice, Situation, fits, share_weights
-from vcsbench.advice.decision import Case, Pair, Row
+from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation
 from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.labels import at_least_1
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
@@ -143,26 +143,25 @@ def combinations_of(
 def plan_steps(cards: Sequence[Card], picks: AxisValues) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    There are two kinds of other changes. The first is the best change of each card whose axis has no step.
-    The second is a change that gains more than the step of its axis, but has a condition, such as a stop of
-    commits.
+    Example for the picks {"format": "f6"}: the steps are first f7, then pack. Other changes are the best one
+    of each card without a step, and changes that would replace a step: f8 gains more than f7, but has a
+    condition, such as a stop of commits.
     """
     steps: list[ValueChange] = []
-    states = [picks]
     while True:
-        # A step can make another change better or worse. So the changes of all other axes are judged again
-        # after each step. An axis has one step at most, so the loop ends.
+        # The reader's values now, and after each selection of the steps so far. A change may be measured in
+        # some of them only, so it is judged in all of them.
+        states = _states_after(picks, steps)
         axes_of_steps = {step.axis for step in steps}
-        changes_by_card = [
-            _changes_of(card, states) for card in cards if card.question.axis not in axes_of_steps
-        ]
-        after_all_steps = states[-1]
-        next_step = _next_step(changes_by_card, after_all_steps)
+        open_cards = [card for card in cards if card.question.axis not in axes_of_steps]
+        changes_by_card = [_changes_of(card, states) for card in open_cards]
+        next_step = _next_step(changes_by_card, state=states[-1])
         if next_step is None:
             break
+        # A step can make other changes better or worse, so the next pass judges them again. An axis has one
+        # step at most, so the loop ends.
         steps.append(next_step)
-        states = _states_after(picks, steps)
-    # After the last pass, `changes_by_card` has the changes of the cards without a step, the best first.
+    # A list has the best change of its card first.
     other_changes = [changes[0] for changes in changes_by_card if changes]
     other_changes += _better_on_condition(steps, picks)
     return StepPlan(steps, sorted(other_changes, key=_rank), states)
@@ -204,36 +203,45 @@ def _rank(change: ValueChange) -> tuple[int, float]:
 def _next_step(
     changes_by_card: Sequence[Sequence[ValueChange]], state: AxisValues
 ) -> ValueChange | None:
-    """Return the possible change with the largest gain among those that make nothing slower.
+    """Return the change with the largest gain among those that make nothing slower; None if none is advised.
 
-    If each possible change makes something slower, return the one with the largest gain. A card has at most
-    one possible change: the best one that is worth it and has no condition. Return None if no card has one.
+    `changes_by_card` has the changes of each card, the best first. `state` has the reader's values after all
+    steps so far.
     """
-    possible: list[ValueChange] = []
+    # A card has at most one candidate.
+    candidates: list[ValueChange] = []
     for changes in changes_by_card:
-        for change in changes:
-            if change.worth is Worth.DO and not change.condition:
-                possible.append(change)
-                # The best change of a card comes first, so no later one is better.
-                break
-    by_gain = sorted(possible, key=lambda change: change.gain, reverse=True)
-    # A change that makes something slower waits, because it may no longer do so after the steps before it.
+        change_to_advise = _first_to_advise(changes)
+        if change_to_advise is not None:
+            candidates.append(change_to_advise)
+    by_gain = sorted(candidates, key=lambda change: change.gain, reverse=True)
+    # A change that makes something slower waits, because it may no longer do so after another step.
     for change in by_gain:
-        if not _is_slower_somewhere(change, possible, state):
+        if not _is_slower_somewhere(change, candidates, state):
             return change
+    # Each candidate makes something slower, so nothing is gained by waiting.
     return by_gain[0] if by_gain else None
 
 
+def _first_to_advise(changes: Sequence[ValueChange]) -> ValueChange | None:
+    """Return the first change that is worth it and has no condition, None without one."""
+    for change in changes:
+        if change.worth is Worth.DO and not change.condition:
+            return change
+    return None
+
+
 def _is_slower_somewhere(
-    change: ValueChange, possible: Sequence[ValueChange], state: AxisValues
+    change: ValueChange, candidates: Sequence[ValueChange], state: AxisValues
 ) -> bool:
-    """Return True if a change is slower somewhere, now or after one of the other possible changes.
+    """Return True if a change is slower somewhere, now or after one of the other candidates.
 
     For example, a setting of the server may be faster with f7 and slower with f6. The change of the setting
-    should then come after the change to f7. `possible` may contain `change` itself.
+    should then come after the change to f7. `state` has the reader's values now. `candidates` may contain
+    `change` itself.
     """
     outcomes = list(change.outcomes)
-    for other in possible:
+    for other in candidates:
         if other.axis != change.axis:
             after_other = {**state, other.axis: other.value}
             outcomes += find_outcomes(change.card, change.value, [after_other])
@@ -241,11 +249,13 @@ def _is_slower_somewhere(
 
 
 def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[Outcome]:
-    """Return the outcomes of the change to a value, from the comparisons of a card that fit the states.
+    """Return the outcomes of the change to a value, from a card's comparisons that fit the reader's values.
 
-    For each operation (a command with its cache state, such as the cold log), the outcomes of one state
-    count: the last state in which a comparison of the operation is decided, because the reader is advised to
-    make the steps. Without any decided comparison, the first state with a comparison counts.
+    `states` are the reader's values now, and after steps (advised changes) that come before this change:
+    [{"packing": "nopack"}, {"packing": "pack"}]. Each operation (a command with its cache state, such as the
+    cold log) counts in one state only. It is the last state with a decided comparison of the operation,
+    because a reader who follows the advice comes to the last state. Without a decided comparison, it is the
+    first state with any.
     """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
@@ -286,26 +296,28 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
     2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
     """
-    # `result` is EQUAL for a difference below the margin, as in tables and cards.
+    # The result has no direction, and is EQUAL for a difference below the margin.
     is_different = pair.result == Result.DIFFERENT
+    # If start-up hides a part of a difference, `proven_ratio` has the certain part.
     ratio = pair.proven_ratio if is_different else pair.ratio
-    # The ratio is baseline / candidate. A change to the baseline goes the other way.
+    baseline_s, candidate_s = pair.times
+    # `ratio` is the baseline's time / the candidate's. `speedup` is the time before / the time after.
     if value == pair.candidate:
-        before = pair.baseline
-        before_s, after_s = pair.times
+        before, before_s, after_s = pair.baseline, baseline_s, candidate_s
+        speedup = ratio
     else:
-        before, ratio = pair.candidate, 1 / ratio
-        after_s, before_s = pair.times
+        before, before_s, after_s = pair.candidate, candidate_s, baseline_s
+        speedup = 1 / ratio
     if is_different:
-        effect = Call.FASTER if ratio >= 1 else Call.SLOWER
+        effect = Call.FASTER if speedup >= 1 else Call.SLOWER
     else:
-        # All results but DIFFERENT are also calls.
+        # Each of the other results is also a call, such as EQUAL.
         effect = Call(pair.result)
     # A pair has 0 for an unknown time, an outcome has None.
     return Outcome(
         where=case.where,
         effect=effect,
-        factor=at_least_1(ratio),
+        factor=at_least_1(speedup),
         before_s=before_s or None,
         after_s=after_s or None,
         before={axis: before},
@@ -314,30 +326,39 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
 
 
 def _change_to(card: Card, value: str, states: Sequence[AxisValues]) -> ValueChange:
-    """Return the change of a card's axis to a value, judged by its outcomes in the states (find_outcomes).
+    """Return the change of a card's axis to a value, such as the change to f7, with its gain and its worth.
 
-    The gain is a sum of logarithms of factors, so that 2x faster and 2x slower cancel each other. The card's
-    workload weighs the decided outcomes, as it weighs the card's cases. Without a workload, each operation (a
-    command with its cache state) has the weight 1.
+    `states` are the reader's values now and after steps on other axes (find_outcomes). The gain ranks
+    changes, and the worth is the class of the change, such as DO or KEEP.
     """
     outcomes = find_outcomes(card, value, states)
-    counted = outcomes
-    if card.workload:
-        # An undecided outcome shows nothing, so it takes no part of the weight of its operation.
-        counted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
-        weights = share_weights([outcome.where for outcome in counted], card.workload)
+    gain = _weighted_gain(outcomes, card.workload)
+    worth = _worth(outcomes, gain, margin=card.margin, has_workload=bool(card.workload))
+    return ValueChange(card, value, outcomes, worth, gain)
+
+
+def _weighted_gain(outcomes: Sequence[Outcome], workload: Sequence[WeightedOperation]) -> float:
+    """Return the weighted sum of the logarithms of the factors, those of slower outcomes with a minus sign.
+
+    Logarithms let 2x faster and 2x slower cancel each other. The outcomes of an operation, such as the cold
+    log over http and over svn, share its weight: that in the user's workload, or 1 without a workload.
+    """
+    # An undecided outcome shows neither a gain nor a loss.
+    decided = [outcome for outcome in outcomes if outcome.effect in DECIDED]
+    if workload:
+        # Only decided outcomes share a weight, as in cards, so that no part of it is lost.
+        weights = share_weights([outcome.where for outcome in decided], workload)
     else:
-        # The outcomes of an operation, such as the cold log over http and over svn, share its weight.
+        # Undecided outcomes share, too: a log that is faster over http and undecided over svn counts half.
         outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
-        weights = [1 / outcome_counts[outcome.operation_key] for outcome in outcomes]
+        weights = [1 / outcome_counts[outcome.operation_key] for outcome in decided]
     gain = 0.0
-    for outcome, weight in zip(counted, weights, strict=True):
+    for outcome, weight in zip(decided, weights, strict=True):
         if outcome.effect is Call.FASTER:
             gain += weight * math.log(outcome.factor)
         elif outcome.effect is Call.SLOWER:
             gain -= weight * math.log(outcome.factor)
-    worth = _worth(outcomes, gain, margin=card.margin, has_workload=bool(card.workload))
-    return ValueChange(card, value, outcomes, worth, gain)
+    return gain
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
@@ -369,22 +390,26 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
 def _changes_of(card: Card, states: Sequence[AxisValues]) -> list[ValueChange]:
     """Return the changes to the other values of a card's axis, the best first.
 
-    If the reader's value on the axis is known, there is a change to each other value. If not, the only change
-    is that to the value that the card recommends. But if the card recommends none, or its reference (the
-    value that most readers have already), there is a change from the reference to each other value.
+    `states` are the reader's values now and after steps on other axes: [{"format": "f6"}, {"format": "f6",
+    "packing": "pack"}]. So all of them have the same value of this axis, or none:
+
+    - The reader's value is known: there is a change from this value to each other value.
+    - It is unknown, and the card recommends another value than its reference (the value that most readers
+      have): there is one change, from any value to the recommended one.
+    - Otherwise, there is a change from the reference to each other value.
     """
-    current = states[0].get(card.question.axis, "")
-    recommended = None if current else _recommended_value(card, states)
-    if recommended is not None and recommended != card.reference:
-        values = [recommended]
-    else:
-        unchanged = current or card.reference
-        # The states get this value, so that only comparisons of the value count.
-        states = [{**state, card.question.axis: unchanged} for state in states]
-        pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
-        sides = dict.fromkeys(side for pair in pairs for side in pair.sides)
-        values = [side for side in sides if side != unchanged]
-    changes = [_change_to(card, value, states) for value in values]
+    axis = card.question.axis
+    current = states[0].get(axis, "")
+    if not current:
+        recommended = _recommended_value(card, states)
+        if recommended is not None and recommended != card.reference:
+            return [_change_to(card, recommended, states)]
+    start = current or card.reference
+    # Outcomes come only from comparisons with the value that a state has.
+    states_with_start = [{**state, axis: start} for state in states]
+    pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
+    sides = dict.fromkeys(side for pair in pairs for side in pair.sides)
+    changes = [_change_to(card, side, states_with_start) for side in sides if side != start]
     return sorted(changes, key=_rank)
 
 

@@ -178,45 +178,40 @@ def _wishes_of_card(
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    If `values_now` lacks the axis, the change starts from the value that most users have: a repository shows
-    its format, for example, and not the settings of its server. The access has no such start, because users
-    may have several. Yield nothing without a start.
+    Example: the card on packing, for a user whose repository is not packed, yields `First log of the morning
+    over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s`. `values_now` has the user's known values. Yield
+    nothing if the value before the change is unknown, and none can be assumed (_value_before_change).
     """
     axis = card.question.axis
-    assumed_start = "" if axis == ACCESS_AXIS else card.reference
-    start = values_now.get(axis, assumed_start)
-    if not start:
+    value_before = _value_before_change(card, values_now)
+    if not value_before:
         return
-    state = {**values_now, axis: start}
-    # The label of the start, if nothing shows that it is the user's value.
-    assumed_starts = [] if axis in values_now else [labels.value_label(axis, start)]
-    # The axes that distinguish the cases of the card, without those whose values are the user's.
-    assumed_axes = [name for name in card.shown if name not in values_now]
+    values_before = {**values_now, axis: value_before}
+    is_assumed = axis not in values_now
+    assumed_labels = [labels.value_label(axis, value_before)] if is_assumed else []
+    # The axes on which the cases differ, and the user's value is unknown.
+    unknown_axes = [name for name in card.shown if name not in values_now]
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
-        if value == start:
+        if value == value_before:
             continue
         # A factor is at least 1, whether the case becomes faster or slower.
-        all_outcomes = steps.find_outcomes(card, value, [state])
+        all_outcomes = steps.find_outcomes(card, value, [values_before])
         outcomes = [outcome for outcome in all_outcomes if outcome.factor >= card.margin]
         # The change applies to the whole repository, so each of its wishes lists all slower operations.
-        slower = []
-        for outcome in outcomes:
-            if outcome.effect is Call.SLOWER:
-                label = labels.case_label(outcome.where, [ACCESS_AXIS, *assumed_axes])
-                slower.append(f"{label} ({_factor_text(outcome.factor, outcome.is_at_least)})")
+        slower = _label_slower(outcomes, unknown_axes)
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
-            # Nobody waits for the commands of svnbench, such as null-log.
-            if outcome.effect is not Call.FASTER or is_benchmark(outcome.where):
+            where = outcome.where
+            command = where.get(COMMAND_AXIS, "")
+            # A study of trees has methods in place of commands. Nobody waits for the commands of svnbench,
+            # such as null-log.
+            is_operation = bool(command) and not is_benchmark(where)
+            if outcome.effect is not Call.FASTER or not is_operation:
                 continue
             if outcome.before_s is None or outcome.after_s is None:
                 continue
-            where = outcome.where
-            command, access = where.get(COMMAND_AXIS, ""), where.get(ACCESS_AXIS, "")
-            # A study of trees has methods in place of commands.
-            if not command:
-                continue
+            access = where.get(ACCESS_AXIS, "")
             server = _server_of(access, system)
             yield Wish(
                 operation=Operation(command, where.get(CACHE_AXIS, ""), access, server),
@@ -226,13 +221,36 @@ def _wishes_of_card(
                 is_at_least=outcome.is_at_least,
                 before_s=outcome.before_s,
                 after_s=outcome.after_s,
-                assumed=[*assumed_starts, *labels.label_details(where, assumed_axes)],
+                assumed=[*assumed_labels, *labels.label_details(where, unknown_axes)],
                 command=_only_command(action, server),
                 condition=action.condition,
                 downtime=action.downtime,
                 work=work_of_change(axis, value, work),
                 slower=slower,
             )
+
+
+def _value_before_change(card: Card, values_now: AxisValues) -> str:
+    """Return the user's value of the card's axis, or the value that most users have (Card.reference).
+
+    The latter is for an axis whose value the repository does not show, such as the settings of its server.
+    """
+    # A user may have several accesses, so none is assumed.
+    assumed_value = "" if card.question.axis == ACCESS_AXIS else card.reference
+    return values_now.get(card.question.axis, assumed_value)
+
+
+def _label_slower(outcomes: Sequence[steps.Outcome], shown: Sequence[str]) -> list[str]:
+    """Return the labels of the slower cases, with their values of the axes `shown` and the factors.
+
+    Example: `cold export over svn (1.3x)`.
+    """
+    slower = []
+    for outcome in outcomes:
+        if outcome.effect is Call.SLOWER:
+            label = labels.case_label(outcome.where, [ACCESS_AXIS, *shown])
+            slower.append(f"{label} ({_factor_text(outcome.factor, outcome.is_at_least)})")
+    return slower
 
 
 def _factor_text(factor: float, is_at_least: bool) -> str:

@@ -106,7 +106,10 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     - No machine can measure a value, such as `cache: tepid`. A value that only this machine cannot measure is
       no fault: its cells are skipped later.
     - A default is wrong, or has no effect (_check_defaults).
-    - A table compares the first value of an axis with all others, and there are no others.
+    - A table compares a value with all others of its axis, and there are no others (_check_candidates).
+
+    `values` are the lists of values_of(). The study itself (`study.axes`) may have a word in place of a list,
+    such as `build: builds`.
     """
     file = f"config/studies/{study.name}.yaml"
     if BUILD_AXIS in values and not env.builds:
@@ -124,19 +127,28 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     for name, command in study.commands.items():
         key = f"commands.{name}.defaults"
         _check_defaults(study, env, key, command.defaults or {}, [command])
+    _check_candidates(study, env, values)
+
+
+def _check_candidates(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
+    """Raise UserError for a table that has nothing to compare its baseline with.
+
+    `candidates: rest` stands for all values of an axis but the baseline. With a single value, there are none.
+    """
     for table, definition in resolved_tables(study, values).items():
         comparison = definition.get("compare")
-        if comparison and not comparison["candidates"]:
-            axis = comparison["axis"]
-            # Only `candidates: rest` can become an empty list, and only on an axis with a word, such as
-            # `build: builds`. The word is the key of the configuration that lacks a value.
-            word = str(study.axes[axis])
-            content = f"has {values[axis][0]} only" if values[axis] else "is empty"
-            raise UserError(
-                f"{env.config.source_of([word])}: `{word}` {content}, and {study.name}'s table {table} "
-                f"compares the first with the others. Add another one. The same binaries under another "
-                f"name show the noise."
-            )
+        if not comparison or comparison["candidates"]:
+            continue
+        axis = comparison["axis"]
+        # An axis with a list keeps its `rest`, and a list of candidates is never empty. So this axis has a
+        # word, such as `build: builds`. The word is the key of the configuration that lacks a value.
+        word = str(study.axes[axis])
+        content = f"has {values[axis][0]} only" if values[axis] else "is empty"
+        raise UserError(
+            f"{env.config.source_of([word])}: `{word}` {content}, and {study.name}'s table {table} "
+            f"compares the first with the others. Add another one. The same binaries under another "
+            f"name show the noise."
+        )
 
 
 def _check_defaults(
@@ -148,15 +160,16 @@ def _check_defaults(
 ) -> None:
     """Raise UserError for a wrong default of a study, or one without effect.
 
-    A command without a value on an axis takes the value in `defaults`, such as `{"cache": "served"}`. A
-    default is wrong if vcsbench has no such axis, if the axis sets no keys of a recipe, or if no machine can
-    measure the value. `key` is the place of the defaults in the study's file: `commands.log.defaults`.
+    A default is the value on an axis for cells without a value of their own: `{"cache": "served"}`. It is
+    wrong if vcsbench has no such axis, if the axis sets no keys of a recipe, or if no machine can measure the
+    value. It has no effect if each cell of `commands` has a value of its own. `key` is the place of the
+    defaults in the study's file: `commands.log.defaults`.
     """
     file = f"config/studies/{study.name}.yaml"
-    # A default acts only through the keys that the function `recipe_keys` of its axis returns. An axis
-    # without a function of its own, such as `strategy`, sets no keys.
-    with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
-    unknown = unknown_name(defaults, with_effect)
+    # A default changes a cell by the keys that its axis sets in the cell's recipe (`recipe_keys`). An axis
+    # that keeps the function of the class, such as `strategy`, sets no keys.
+    with_keys = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
+    unknown = unknown_name(defaults, with_keys)
     if unknown:
         raise UserError(f"{file}: `{key}`: no axis {unknown}")
     for name, value in defaults.items():
@@ -165,9 +178,11 @@ def _check_defaults(
             raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
         # This call is made only for its error about a value that the configuration lacks, such as a build.
         AXES[name].recipe_keys(value, env)
-        # If the axis applies to all commands, each cell has a value of its own, and takes no default.
-        takes_default = any(name in (command.inapplicable_axes or ()) for command in commands)
-        if name in study.axes and not takes_default:
+        # The cells of a command have a value of their own if the study has the axis, unless the command
+        # names it as inapplicable.
+        is_axis_of_study = name in study.axes
+        is_inapplicable = any(name in (command.inapplicable_axes or ()) for command in commands)
+        if is_axis_of_study and not is_inapplicable:
             raise UserError(
                 f"{file}: `{key}.{name}`: has no effect: the study has this axis. Remove it."
             )

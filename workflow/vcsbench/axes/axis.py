@@ -181,7 +181,7 @@ def choice_axis(
     expected: str,
     *,
     needs_server: bool = False,
-    # The class Axis has the default of each of its fields as an attribute: Axis.applies always returns True.
+    # These defaults are those of the fields: `Axis.applies`, for example, is a function that returns True.
     applies: Callable[[Mapping[str, str]], bool] = Axis.applies,
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
@@ -197,7 +197,10 @@ def choice_axis(
         return "" if value in keys_by_value else f"is no value of it. Use {expected}"
 
     def recipe_keys(value: str, env: Environment) -> Recipe:
-        return keys_by_value[value] if value else {}
+        # The value is "" for a cell to which the axis does not apply. Then no key is set.
+        if value == "":
+            return {}
+        return keys_by_value[value]
 
     return Axis(
         name,

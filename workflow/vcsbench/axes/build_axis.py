@@ -100,26 +100,25 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 
 
 def _why_git_cannot_read(build: Build, recipe: Recipe, env: Environment) -> str:
-    """Return why the git of a build cannot read a cell's repository, in a clause; "" if it can.
+    """Return why the git of a build is too old to read a cell's repository, in a clause; "" if it is not.
 
-    Every git that vcsbench measures ignores the indices that it does not know. But an older one reads no
-    reftable, and refuses the setting of the upkeep midx-reuse.
+    A newer git may have made the repository. An older one reads most states of upkeep (packs and their
+    indices), because it skips an index that it does not know. There are two exceptions: the upkeep
+    midx-reuse, whose setting an older git refuses, and refs in a reftable.
     """
-    # Without an upkeep, git_axes has a reason of its own.
     repository = recipe["repository"]
     has_setting = repository.get("upkeep") == Upkeep.MIDX_REUSE
     has_reftable = repository.get("ref_storage") == REFTABLE
     if not has_setting and not has_reftable:
         return ""
-    upkeep = Upkeep.MIDX_REUSE if has_setting else Upkeep.ONE_PACK
-    state = GitState(upkeep, AS_IS_REFS, REFTABLE if has_reftable else PACKED_REFS)
     # The server opens the repository, or the client without a server.
     side = build.server if recipe["access"]["server"] else build.client
-    # Snakemake deploys another git than that on the PATH of this process.
-    is_deployed = not side.prefix and env.machine.deployed
-    if is_deployed or _is_to_be_made(side):
+    if _is_made_later(side, env):
         return ""
-    return why_no_state(state, git_version(side))
+    # Each git knows ONE_PACK and PACKED_REFS. With these, why_no_state() checks the exceptions only.
+    upkeep = Upkeep.MIDX_REUSE if has_setting else Upkeep.ONE_PACK
+    ref_storage = REFTABLE if has_reftable else PACKED_REFS
+    return why_no_state(GitState(upkeep, AS_IS_REFS, ref_storage), git_version(side))
 
 
 def needed_format(recipe: Recipe) -> str:
@@ -130,16 +129,15 @@ def needed_format(recipe: Recipe) -> str:
     """
     repository = recipe.get("repository", {})
     # `remote` is the user's own server on another machine.
-    is_here = "remote" not in recipe
-    is_subversion = repository_system(repository) is SUBVERSION
-    opened_inputs = ["repository", "committed_repository"]
-    # A tree is exported from a repository. But a source with a `head`, such as a commit of git, gives its
-    # youngest tree itself (subjects.tree).
-    if not repository.get("head"):
-        opened_inputs.append("tree")
-    # The output `fresh_repository` is a new repository of this format, which the command fills.
-    is_opened = recipe.get("input") in opened_inputs or recipe.get("output") == "fresh_repository"
-    if is_here and is_subversion and is_opened:
+    if "remote" in recipe or repository_system(repository) is not SUBVERSION:
+        return ""
+    reads_repository = recipe.get("input") in ("repository", "committed_repository")
+    # Some sources give their youngest tree themselves: `head` is its place, such as a commit of git. From all
+    # others, a repository is loaded, and the tree is exported from it (subjects.tree).
+    exports_tree = recipe.get("input") == "tree" and not repository.get("head")
+    # The command fills a new repository of this format.
+    fills_repository = recipe.get("output") == "fresh_repository"
+    if reads_repository or exports_tree or fills_repository:
         return repository.get("format", "")
     return ""
 
@@ -147,50 +145,64 @@ def needed_format(recipe: Recipe) -> str:
 def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     """Return why a build is too old for the format of a cell's repository, in a clause; "" if it is not.
 
-    The programs that open the repository decide: the server's, or the client's without a server. For a
-    working copy, the client's svn decides, too. A program of unknown version is no reason. Example:
-    `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
+    Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
     """
-    # 1. The present format of the repository: f8 for `f6-to-f8`, and the user's format for `as-is`.
-    value = needed_format(recipe)
-    fmt = parse_format(value).format if value else ""
-    if fmt == AS_IS:
-        fmt = env.own_shape.format if env.own_shape else ""
+    fmt = _present_format(recipe, env)
     # The first release of Subversion that opens the format: "1.9" for f7, and (1, 9) as numbers.
     release = RELEASES.get(fmt, "")
     first_numbers = version_numbers(release)
     if first_numbers is None:
         return ""
-    # 2. Each side of the build (client or server) that opens the repository, with the programs that show the
-    # version of the side, the best one first.
-    openers: list[tuple[Programs, list[str]]] = []
-    server = recipe["access"]["server"]
-    if server:
-        # httpd opens repositories by a module, which prints no version. The programs below the prefix of a
-        # build have the module's version. Those on the PATH may be of another release than the module.
-        is_unknown = server == "httpd" and not build.server.prefix
-        openers.append((build.server, [] if is_unknown else ["svnserve", "svnadmin", "svn"]))
-    else:
-        commands = programs_in(_commands_of(recipe))
-        subversion = [name for name in commands if name in SUBVERSION_PROGRAMS]
-        # Before a command such as cp, svn exports the tree that the command reads.
-        openers.append((build.client, [*subversion, "svn"]))
-    # For these outputs, the client's svn checks out a working copy before the command runs.
-    if recipe.get("output") in ("working_copy", "changed_working_copy"):
-        openers.append((build.client, ["svn"]))
-    # 3. The version of each side.
-    for side, names in openers:
-        # Snakemake deploys other programs than those on the PATH of this process.
-        is_deployed = not side.prefix and env.machine.deployed
-        # The first of the programs that exists; "" if none does.
-        name = next(filter(side.find, names), "")
-        if is_deployed or not name:
+    for side, names in _sides_that_open(build, recipe):
+        # The first program that is installed shows the version of the side.
+        name = next((name for name in names if side.find(name)), "")
+        if not name or _is_made_later(side, env):
             continue
         version = program_version(side, name)
         numbers = version_numbers(version)
+        # An unknown version (None) is no reason.
         if numbers is not None and numbers < first_numbers:
             return f"{side.find(name)} is {version}, and {fmt} needs Subversion {release} or later"
     return ""
+
+
+def _present_format(recipe: Recipe, env: Environment) -> str:
+    """Return the format that a cell's repository has on disk: f8 for `f6-to-f8`.
+
+    For `as-is`, it is the format of the user's repository. Return "" if it is unknown, and for a cell that
+    opens no repository.
+    """
+    value = needed_format(recipe)
+    if not value:
+        return ""
+    fmt = parse_format(value).format
+    if fmt != AS_IS:
+        return fmt
+    return env.own_shape.format if env.own_shape else ""
+
+
+def _sides_that_open(build: Build, recipe: Recipe) -> list[tuple[Programs, list[str]]]:
+    """Return the sides of a build that open a cell's repository: the server or, without one, the client.
+
+    Each has the names of programs that show its version, the best one first: (build.client, ["svnadmin",
+    "svn"]).
+    """
+    sides: list[tuple[Programs, list[str]]] = []
+    server = recipe["access"]["server"]
+    # httpd opens repositories by a module, which prints no version. Other programs below the prefix of the
+    # build have the version of the module. Programs on the PATH may have another one, so they show nothing.
+    is_unknown = server == "httpd" and not build.server.prefix
+    if server and not is_unknown:
+        sides.append((build.server, ["svnserve", "svnadmin", "svn"]))
+    if not server:
+        commands = programs_in(_commands_of(recipe))
+        subversion = [name for name in commands if name in SUBVERSION_PROGRAMS]
+        # Before a command such as cp, svn exports the tree that the command reads.
+        sides.append((build.client, [*subversion, "svn"]))
+    # Before a command with one of these outputs, the client's svn exports or checks out a tree from the disk.
+    if recipe.get("output") in ("working_copy", "changed_working_copy"):
+        sides.append((build.client, ["svn"]))
+    return sides
 
 
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
@@ -282,6 +294,15 @@ def _is_to_be_made(programs: Programs) -> bool:
     return bool(programs.prefix) and not os.path.isdir(programs.prefix)
 
 
+def _is_made_later(side: Programs, env: Environment) -> bool:
+    """Return True if the programs of a side (client, server) do not exist yet: their version is unknown.
+
+    Later, Snakemake makes the conda environment at a prefix. With `deployed`, it also makes one with the
+    programs that have no prefix.
+    """
+    return _is_to_be_made(side) if side.prefix else env.machine.deployed
+
+
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
     """Return why a side of a build (client, server) has no usable program `name`, in a clause; "" if it has.
 
@@ -329,19 +350,19 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     the module.
     """
     programs = build.server
-    # Snakemake makes a conda environment at the prefix from a file of the build, or deploys one on the PATH.
+    # A conda environment is at the prefix or, with `deployed`, in place of the programs on the PATH.
     is_of_conda = build.has_made(programs) if programs.prefix else machine.deployed
     if is_of_conda:
         return "conda has no httpd with mod_dav_svn"
     if not programs.prefix:
-        # `httpd` is "" for an httpd without mod_dav_svn.
+        # Without a prefix, `programs.httpd` is this machine's httpd; "" also if that has no mod_dav_svn.
         if programs.httpd:
             return ""
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
-    # `httpd` is the build's own, or this machine's. To load mod_dav_svn, httpd needs modules of its own, such
-    # as mod_dav.
+    # With a prefix, `programs.httpd` is the httpd below it or, without one, this machine's. To load
+    # mod_dav_svn, it needs modules of its own, such as mod_dav.
     has_usable_httpd = bool(programs.httpd and programs.httpd_modules)
     if not has_usable_httpd:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
@@ -389,43 +410,70 @@ def why_no_module(recipe: Recipe, names: Sequence[str]) -> str:
 def why_no_sshd() -> str:
     """Return why this machine cannot serve over svn+ssh, in a clause; "" if it can.
 
-    A run needs OpenSSH's programs, a library that sshd preloads, a user with a name, and a temporary folder
-    that sshd can enter.
+    Each run starts an sshd with keys, settings and a list of users of its own. Their files are in a folder of
+    the run, which is below the temporary folder, such as /tmp.
     """
     for name in ("ssh", "ssh-keygen"):
         if not shutil.which(name):
             return f"{name} is not installed (Debian: openssh-client; conda: openssh)"
-    # With the library NSS_WRAPPER, sshd reads its users from a file of the run.
     sshd = find_sshd()
+    # sshd preloads this library, by which it reads the run's list of users.
     library = find_nss_wrapper()
     for name, path in (("sshd", sshd), (NSS_WRAPPER, library)):
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
-    # Set-up may have unpacked the library to a folder that the servers' user cannot enter. Then a run copies
-    # the folder and preloads the copy, so the original path does not matter.
+    return (
+        _why_sshd_cannot_preload(library)
+        or _why_no_user_name()
+        or _why_sshd_is_kept_out(sshd)
+        # The settings of ssh name files of the run, which limits the characters of their paths.
+        or why_no_ssh_folder(tempfile.gettempdir())
+    )
+
+
+def _why_sshd_cannot_preload(library: str) -> str:
+    """Return why sshd cannot preload a library, in a clause; "" if it can.
+
+    The library is an installed one, or one in UNPACKED_SSHD, a folder of set-up's in the checkout.
+    """
     is_unpacked = library.startswith(f"{UNPACKED_SSHD}/")
+    # If sshd's user cannot enter this folder, a run copies the folder, and sshd preloads the copy (Sshd). So
+    # the path in the checkout does not matter.
     is_copied = is_unpacked and closed_folder(UNPACKED_SSHD.resolve()) is not None
     reason = why_not_preloaded(library)
-    if reason and not is_copied:
-        return f"{reason}; move {'the checkout' if is_unpacked else 'it'}"
+    if not reason or is_copied:
+        return ""
+    return f"{reason}; move {'the checkout' if is_unpacked else 'it'}"
+
+
+def _why_no_user_name() -> str:
+    """Return why ssh does not start for the user who measures, in a clause; "" if it does."""
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
-    # If root measures, sshd runs as the user "nobody", who must be able to enter the temporary folder: a run
-    # has its keys there, and a copy of the sshd that set-up has unpacked. An installed sshd is not copied.
-    temporary = tempfile.gettempdir()
-    used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
+    return ""
+
+
+def _why_sshd_is_kept_out(sshd: str) -> str:
+    """Return which folder keeps sshd out of its program or its keys, in a clause; "" if none does.
+
+    If root measures, sshd runs as the user nobody. Otherwise, sshd runs as the user who measures, and
+    closed_folder() returns None.
+    """
+    used_paths = [tempfile.gettempdir()]
+    # An sshd that set-up has unpacked needs no check: if nobody cannot enter its folder, a run copies it to
+    # the temporary folder.
+    if not is_unpacked_sshd():
+        used_paths.insert(0, sshd)
     for path in used_paths:
-        # If another user than root measures, this is None, because sshd then runs as that user.
         folder = closed_folder(Path(path))
         if folder:
             return (
                 f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod "
                 f"o+x it, or name another folder in TMPDIR"
             )
-    # The settings of ssh name files in the temporary folder, which limits the characters of its path.
-    return why_no_ssh_folder(temporary)
+    return ""
 
 
 def why_not_preloaded(library: str) -> str:
@@ -445,21 +493,22 @@ def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     """
     build = _find_build(recipe["build"]["name"], env)
     client_programs = _digested_clients(build, recipe, env)
+    # "" without a server, and for a server in a conda environment.
     server = _digested_server(build, recipe, env)
+    server_programs = programs_of_server(server) if server else ()
     # binaries() caches its mapping, so a copy is changed below.
-    served_by = programs_of_server(server) if server else ()
-    digests = dict(binaries(build.client, client_programs, build.server, served_by))
-    # A module that is a part of httpd has no file, and the digest "".
-    for module in _deployed_modules(server, recipe):
+    digests = dict(binaries(build.client, client_programs, build.server, server_programs))
+    # A module that was compiled into httpd has no file. Its digest is "".
+    for module in _modules_for_settings(server, recipe):
         digests[f"server {module}"] = build.server.digest_of(module)
-    # hyperfine starts the command. A wrapper in its place may start it with another priority. An environment
-    # that Snakemake deploys has a hyperfine of its own.
+    # hyperfine starts the command. A wrapper in its place may start it with another priority. With
+    # `deployed`, all programs on the PATH come from conda, and hyperfine is one of them.
     if not env.machine.deployed:
         digests["client hyperfine"] = build.client.digest_of("hyperfine")
     return digests
 
 
-def _deployed_modules(server: str, recipe: Recipe) -> tuple[str, ...]:
+def _modules_for_settings(server: str, recipe: Recipe) -> tuple[str, ...]:
     """Return the modules of httpd that the settings of a cell need: ("mod_ssl",); () for another server."""
     if server != "httpd":
         return ()
@@ -477,7 +526,7 @@ def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     server = _digested_server(build, recipe, env)
     if server:
         # Modules of httpd load libraries as well: mod_ssl loads OpenSSL.
-        names = (*programs_of_server(server), *_deployed_modules(server, recipe))
+        names = (*programs_of_server(server), *_modules_for_settings(server, recipe))
         linked["server"] = linked_digest(build.server, names)
     return linked
 

@@ -133,9 +133,10 @@ def _why_no_state(cache: str) -> str:
 
 
 def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its cache state, such as `cold`, in a clause; "" if it can.
+    """Return why a cell cannot have the cache state of its recipe, such as `cold`, in a clause; "" if it can.
 
-    `cache` is not used: it is the cell's own value, and the recipe may have its state from a default.
+    `cache`, the cell's own value, is not used. It is "" for a cell whose state is a default of the study, and
+    the recipe has the state in both cases.
     """
     state = CacheState(recipe["state"])
     # sshd starts a new svnserve for each connection.
@@ -145,11 +146,11 @@ def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
         return ""
     # The user's setting of the way to clear caches, such as drop-caches.
     clearing = env.config.settings.clear_caches
-    # A state such as `hot` clears caches only to begin from a known state. So its files may also be in
-    # memory, and only the way to clear caches matters.
+    # In the state `hot`, caches are cleared only at the beginning of a series, and no timed run is cold. So
+    # the files need not be on a disk, and this machine only needs a way to clear caches.
     if not state.is_cold:
         return why_not_cleared(env.machine, clearing)
-    # A cold run must read its files from a disk. They are on the storage, or on the cell's own file system.
+    # A cold run must read its files from a disk: that of the storage, or that of the cell's own file system.
     if "filesystem" not in recipe:
         return why_never_cold(env.machine, recipe["storage"]["path"], clearing)
     filesystem = recipe["filesystem"]

@@ -135,11 +135,13 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     # The key has the options of svn that leave out the pristines.
     if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    # The kind of an existing folder's file system is "" here, and is not checked.
+    # The kind of a file system that vcsbench makes. Of an existing folder (""), only a run shows whether it
+    # can clone.
     made_kind = recipe.get("filesystem", {}).get("make")
     if made_kind and made_kind not in REFLINK_KINDS:
         return f"{made_kind} has no reflinks"
-    # _reflink_keys() has put the path of the library that clones files into the recipe.
+    # The client preloads the library that clones files (_reflink_keys). It lies in the checkout, so another
+    # place of the checkout changes its path.
     reason = why_not_preloaded(recipe["environment"]["LD_PRELOAD"])
     if reason:
         return f"{reason}; move the checkout"

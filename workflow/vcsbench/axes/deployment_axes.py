@@ -76,7 +76,11 @@ def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[st
 
 
 def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment) -> str:
-    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
+    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can.
+
+    The parameters are those of each function `why_not` of an axis. The cell's own value, `authentication`, is
+    not used, because a cell may get its authentication from a default. `recipe` has it in both cases.
+    """
     # The kind, such as "basic-md5". The value `none` of the axis sets no key of the recipe.
     kind = recipe.get("authentication")
     if not kind:

@@ -63,7 +63,7 @@ def _why_git_cannot_make(repository: RecipeRepository, env: Environment) -> str:
     too_old = why_git_too_old(version)
     if too_old:
         return too_old
-    # Neither the study nor its defaults have an upkeep. variant_of() raises the error about that later.
+    # A study that forgets the axis `upkeep` names no state to check here. variant_of() raises an error later.
     if "upkeep" not in repository:
         return ""
     # The name of the state, such as "bitmap_20000-loose".

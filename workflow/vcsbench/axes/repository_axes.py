@@ -176,36 +176,46 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
 
     `fmt` is the cell's own value on the axis, "" for a cell that has its format from a default.
     """
-    # The format of a default counts only if the cell opens a repository of that format.
-    fmt = fmt or needed_format(recipe)
-    if not fmt:
+    # needed_format() returns the default, or "" for a cell that opens no repository, and so does not use it.
+    value = fmt or needed_format(recipe)
+    if not value:
         return ""
     # For `f6-to-f8`, `created` is f6 and `format` is f8, the format after the upgrade in place.
-    parsed = parse_format(fmt)
+    parsed = parse_format(value)
     newest = env.machine.newest_format
     if parsed.is_as_is:
-        # Without a value of the axis `repo`, the recipe names no repository. Then it is the only one.
-        name = recipe.get("repository", {}).get("name", env.only_repository)
-        if name != env.only_repository:
-            return f"{name} is no repository of yours to copy as it is"
-        shape = env.own_shape
-        if shape is None:
-            return f"an exact copy needs a local Subversion repository: {env.shape_or_reason}"
-        if shape.number > format_number(newest):
-            return (
-                f"the svnadmin here reads formats up to {newest}, and {name} is of {shape.format}"
-            )
+        reason = _why_no_exact_copy(recipe, env)
+        if reason:
+            return reason
     elif format_number(parsed.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
-    # All further checks are about an upgrade in place.
-    if not parsed.is_upgraded:
-        return ""
-    # `svnadmin upgrade` has no option for a format. It always makes the newest one.
-    if parsed.format != newest:
-        return f"`svnadmin upgrade` goes to {newest} here, not to {parsed.format}"
-    # `f8-to-f8` is no value of the axis, so only the user's repository can have the newest format already.
+    return _why_not_upgraded(parsed, env) if parsed.is_upgraded else ""
+
+
+def _why_no_exact_copy(recipe: Recipe, env: Environment) -> str:
+    """Return why a cell's repository cannot be copied as it is, in a clause; "" if it can."""
+    # Without a value of the axis `repo`, the recipe names no repository. Then it is the only one.
+    name = recipe.get("repository", {}).get("name", env.only_repository)
+    if name != env.only_repository:
+        return f"{name} is no repository of yours to copy as it is"
+    shape = env.own_shape
+    if shape is None:
+        return f"an exact copy needs a local Subversion repository: {env.shape_or_reason}"
+    newest = env.machine.newest_format
+    if shape.number > format_number(newest):
+        return f"the svnadmin here reads formats up to {newest}, and {name} is of {shape.format}"
+    return ""
+
+
+def _why_not_upgraded(value: FormatValue, env: Environment) -> str:
+    """Return why `svnadmin upgrade` cannot make a format such as `f6-to-f8`, in a clause; "" if it can."""
+    newest = env.machine.newest_format
+    # The command has no option for a format. It always makes the newest one.
+    if value.format != newest:
+        return f"`svnadmin upgrade` goes to {newest} here, not to {value.format}"
+    # parse_format() refuses `f8-to-f8`. But `as-is-to-f8` does not show the format of the user's repository.
     own_format = env.own_shape.format if env.own_shape else ""
-    if parsed.is_as_is and own_format == newest:
+    if value.is_as_is and own_format == newest:
         return f"{env.only_repository} is of {newest} already"
     return ""
 
@@ -231,11 +241,11 @@ def _format_findings(env: Environment) -> list[str]:
         findings.append(
             f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
         )
-    # The folder in the repository, such as `project/trunk`, "" for the root. The argument has no effect: a
-    # local repository knows its folder itself.
-    tree = env.sources[env.only_repository].tree(env.root)
-    if tree:
-        findings.append(f"Exports read the folder {printable(tree)}.")
+    # The folder that exports read, such as `project/trunk`; "" for the root. tree() finds it in the user's
+    # repository itself. Its argument, a loaded repository, is only for other kinds of sources.
+    folder = env.sources[env.only_repository].tree(env.root)
+    if folder:
+        findings.append(f"Exports read the folder {printable(folder)}.")
     else:
         findings.append(
             "Exports read the root, with all branches and tags. TREE=project/trunk names a folder instead."
@@ -264,27 +274,28 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
 def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     """Return why the repository of a cell cannot have a packing, in a clause; "" if it can.
 
-    `packing` is the cell's own value: `nopack`, `partly` or `pack`. `svnadmin pack` joins the revisions of
-    each full shard (1,000 revisions by default) into one file. Old formats have no shards.
+    `packing` is the cell's own value: `nopack`, `partly` or `pack`; "" if it has its packing from a default.
+    `svnadmin pack` joins the revisions of each full shard (1,000 revisions by default) into one file.
     """
     repository = recipe.get("repository", {})
+    name = repository.get("name")
     fmt = repository.get("format")
     parsed = parse_format(fmt) if fmt else None
     if parsed and parsed.is_as_is:
-        # A copy keeps the packing of the user's repository, which may differ from the study's default in the
-        # recipe. So this default is checked, too. In all other cases, only the cell's own value is checked.
+        # svnadmin cannot unpack, so a copy of the user's repository may be unable to have the study's default
+        # packing. So the default in the recipe is checked, too. Of other formats, only `packing` is checked.
         packing_of_cell = packing or repository.get("packing", "")
         return _why_not_packing_of_copy(packing_of_cell, parsed, env)
     if packing == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
-    name = repository.get("name")
     # Any repository can stay unpacked, and a cell without a repository packs nothing.
     if packing != PACKED or not name:
         return ""
-    # For `f2-to-f8`, `created` is f2, and `format` is f8. An upgrade in place adds no shards, so `created`
-    # decides whether the repository has shards. But it makes packing possible, so `format` decides on that.
+    # `f2-to-f8` is made (`created`) in f2, and then upgraded to f8 (`format`). An upgrade adds no shards, and
+    # old formats have none.
     if parsed and not parsed.is_sharded:
         return f"a repository that was made in {parsed.created} has no shards: there is nothing to pack"
+    # But an upgrade makes existing shards packable.
     if parsed and format_number(parsed.format) < PACKABLE:
         return f"Subversion packs no repository of {parsed.format}"
     if not _has_full_shard(name, env):

@@ -160,18 +160,22 @@ def _access_keys(access_name: str, env: Environment) -> Recipe:
 
     An access is a way to reach a repository: `{"access": {"scheme": "svn", "files": [...], "server":
     "svnserve"}}`. The scheme begins the URL, and `files` are names in a server configuration. Several version
-    control systems have an access such as `http`. The result has the access of the first system, and
-    use_system_access() replaces this access for a cell of another system.
+    control systems have an access such as `http`. The system of the cell is not known here, so the access is
+    that of Subversion, if it has one. Later, use_system_access() puts the access of the cell's system there.
     """
     access = _all_accesses()[access_name]
     # The user's own server on another machine.
-    server = env.config.settings.server
-    # A cell without an access has no URL, so it does not use the server of the user.
-    if not server or not access_name:
+    users_server = env.config.settings.server
+    # "" is the access of a command without a URL, such as svnadmin, which uses no server.
+    uses_url = bool(access_name)
+    if not users_server or not uses_url:
         return {"access": access}
     # The server of the user runs already, so vcsbench starts none.
     without_server: Access = {**access, "server": ""}
-    return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
+    return {
+        "access": without_server,
+        "remote": {"host": users_server.host, "url": users_server.url},
+    }
 
 
 def _all_accesses() -> dict[str, Access]:
@@ -233,14 +237,19 @@ def _limits(
     `accesses` are the measured ones, and `measured` has the measured values of all axes. Example: `Client and
     server run on one machine, over loopback. Not measured: https, blame.`
     """
+
+    def measures_only(axis: str, value: str) -> bool:
+        # Also True if the study does not have the axis.
+        return set(measured.get(axis, [])) <= {value}
+
     if set(accesses) <= {"file"}:
         return []
     # A study with the access `git` is one of git, whose access over ssh is `ssh`.
     secure = ("https", "ssh") if "git" in accesses else ("https", "svn+ssh")
     left_out = [access for access in secure if access not in accesses]
-    for axis, (neutral, words) in LEFT_OUT_WORDS.items():
-        # The study has no such axis, or its neutral value alone.
-        if set(measured.get(axis, [])) <= {neutral}:
+    # For example, only the value "none" of `authentication` is measured: cells without authentication.
+    for axis, (value_without, words) in LEFT_OUT_WORDS.items():
+        if measures_only(axis, value_without):
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])
     for name in ("commit", "blame"):
@@ -249,8 +258,8 @@ def _limits(
         if not any(name in re.split("[ -]", command) for command in commands):
             left_out.append(name)
     sentence = "Client and server run on one machine"
-    # Other values of the axis make a slower network between the two.
-    if set(measured.get(LINK_AXIS, [])) <= {"loopback"}:
+    # With another value, such as a slow line, vcsbench simulates a network between client and server.
+    if measures_only(LINK_AXIS, "loopback"):
         sentence += ", over loopback"
     if left_out:
         sentence += f". Not measured: {', '.join(left_out)}"

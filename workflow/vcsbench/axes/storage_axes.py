@@ -55,12 +55,8 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
 
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
     kind of a file system that vcsbench makes, "" for any other. `root` is the folder below which the cell
-    works. `mounted` has the kind and the mount point of an existing file system. It is [] for one that
-    vcsbench makes, and missing in a virtual machine (guest). Raise UserError in these cases:
-
-    - The configuration has no file system with the name, or one with the reserved name `storage`.
-    - The folder contradicts its name: a folder named `xfs` must be on xfs.
-    - The name has the value `guest`, and the guest has no file system of this name.
+    works. `mounted` has the kind and the mount point of an existing file system. Raise UserError for a name
+    that the configuration lacks, a folder that contradicts its name, or the reserved name `storage`.
     """
     if not filesystem:
         return {}
@@ -70,36 +66,42 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
         raise env.config.error(
             ["filesystems", OF_STORAGE], "this name is reserved. Use another name."
         )
-    # 1. The file system is on the storage, or is made there. The storage of the cell is not known here, so
-    # this is the default storage, which use_cell_storage() corrects later.
-    storage = str(resolve(settings.storages[settings.storage], env.root))
-    on_storage = _filesystem_on_storage(filesystem, storage, env)
+    # 1. The file system of a storage, or one that vcsbench makes there. The storage of the cell is not known
+    # here. So this takes the default storage, and use_cell_storage() replaces it later.
+    default_storage = str(resolve(settings.storages[settings.storage], env.root))
+    on_storage = _filesystem_on_storage(filesystem, default_storage, env)
     if on_storage is not None:
         return {"filesystem": on_storage}
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{env.config.source_of(['filesystems'])}: `filesystems` has no {unknown}")
-    # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `guest`.
     folder_or_word = settings.filesystems[filesystem]
     file = env.config.source_of(["filesystems", filesystem])
     key = f"{file}: `filesystems.{filesystem}`"
     # 2. `nfs: guest`: a virtual machine has the file system.
     if folder_or_word == IN_GUEST:
-        if filesystem not in guest.FOLDERS:
-            folders = " and ".join(guest.FOLDERS)
-            raise UserError(f"{key}: a guest has {folders}, and no {filesystem}. Use one of these.")
-        in_guest: RecipeFilesystem = {
-            "make": "",
-            # The folder inside the guest.
-            "root": guest.FOLDERS[filesystem],
-            # The kind in the image of the file system. NFS exports it.
-            "guest": guest.FILESYSTEM_KIND,
-            # The folder of the host for the image.
-            "scratch": str(resolve(settings.scratch, env.root)),
-        }
-        return {"filesystem": in_guest}
-    # 3. A folder.
+        return {"filesystem": _filesystem_in_guest(filesystem, key, env)}
+    # 3. `xfs: /srv/files`: the file system of a folder.
     return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
+
+
+def _filesystem_in_guest(name: str, key: str, env: Environment) -> RecipeFilesystem:
+    """Return the file system of a virtual machine (guest), such as `nfs`.
+
+    Raise UserError, which begins with `key`, if the guest has no file system of this name.
+    """
+    if name not in guest.FOLDERS:
+        folders = " and ".join(guest.FOLDERS)
+        raise UserError(f"{key}: a guest has {folders}, and no {name}. Use one of these.")
+    return {
+        "make": "",
+        # The folder inside the guest.
+        "root": guest.FOLDERS[name],
+        # The kind in the image of the file system. NFS exports it.
+        "guest": guest.FILESYSTEM_KIND,
+        # The folder of the host for the image.
+        "scratch": str(resolve(env.config.settings.scratch, env.root)),
+    }
 
 
 def use_cell_storage(recipe: Recipe, filesystem: str, env: Environment) -> None:
@@ -120,16 +122,16 @@ def use_cell_storage(recipe: Recipe, filesystem: str, env: Environment) -> None:
 def _filesystem_on_storage(
     filesystem: str, storage: str, env: Environment
 ) -> RecipeFilesystem | None:
-    """Return the file system that a name stands for in the folder of a storage, such as /var/tmp.
+    """Return the file system of a storage, or one that vcsbench makes there; None for a name of another kind.
 
-    It is the file system of the storage itself (`make` is ""), or one that vcsbench makes there, such as
-    `{"make": "xfs", "root": "/var/tmp", "mounted": []}`. Return None for a name that the configuration has
-    for another folder or a guest (a virtual machine), or lacks.
+    `storage` is the folder of the storage, such as /var/tmp. The name `storage` stands for its own file
+    system (`make` is ""). For a name with the value `make` in the configuration, vcsbench makes one:
+    `{"make": "xfs", "root": "/var/tmp", "mounted": []}`.
     """
     if filesystem == OF_STORAGE:
         # An ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
-        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4 there,
-        # if it can.
+        # removed its tree, the next tree takes several times as long. So vcsbench makes an ext4 with a
+        # journal there (INSTEAD), if it can.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"make": INSTEAD, "root": storage, "mounted": []}
         return {"make": "", "root": storage, "mounted": _mounted(storage)}
@@ -168,25 +170,29 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     filesystem = recipe.get("filesystem")
     if not filesystem:
         return ""
-    # The command clones files: copies share the blocks of their originals (reflinks). Few kinds can do that.
-    clones = bool(recipe.get("clones"))
+    # With `clones`, the command makes copies that share the blocks of their originals (reflinks).
+    needs_reflinks = bool(recipe.get("clones"))
+    # 1. A file system in a virtual machine.
     if "guest" in filesystem:
         unavailable = guest.why_unavailable(env.root)
-        if not unavailable and clones:
-            return f"{guest.FILESYSTEM_KIND} has no reflinks"
-        return unavailable
-    # The kind of a file system that vcsbench makes, "" for an existing folder.
+        if unavailable:
+            return unavailable
+        return f"{guest.FILESYSTEM_KIND} has no reflinks" if needs_reflinks else ""
+    # 2. A file system that vcsbench makes.
     kind_to_make = filesystem["make"]
     if kind_to_make:
-        kind = kind_to_make
-    else:
-        kind, _ = filesystem["mounted"]
-    if clones and kind not in REFLINK_KINDS:
-        return f"{kind} has no reflinks"
-    if kind_to_make:
+        if needs_reflinks and kind_to_make not in REFLINK_KINDS:
+            return f"{kind_to_make} has no reflinks"
         return why_cannot_make(kind_to_make)
-    # All further checks are about an existing folder.
-    root = filesystem["root"]
+    # 3. An existing folder.
+    kind, _ = filesystem["mounted"]
+    if needs_reflinks and kind not in REFLINK_KINDS:
+        return f"{kind} has no reflinks"
+    return _why_unusable_folder(filesystem["root"], recipe, env)
+
+
+def _why_unusable_folder(root: str, recipe: Recipe, env: Environment) -> str:
+    """Return why a cell cannot write to its folder on an existing file system, in a clause; "" if it can."""
     # If a mount of /etc/fstab is missing at `root`, files would go to the disk below the mount point, under a
     # wrong label.
     missing_mount = why_unmounted(root)
@@ -194,8 +200,8 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
         return missing_mount
     if not os.path.isdir(root):
         return f"{root} is no folder"
-    # trials.try_folders() tries the folder of the storage before a run, with an error that names the right
-    # key.
+    # The folder of the storage is not tried here: trials.try_folders() does that before a run, with an error
+    # that names the right key.
     is_storage = root == str(resolve(recipe["storage"]["path"], env.root))
     # A report of existing results makes no file, and the nodes of a cluster have folders of their own.
     measures_here = env.config.settings.measure == "all" and not env.is_elsewhere

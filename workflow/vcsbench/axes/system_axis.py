@@ -9,21 +9,23 @@ from vcsbench.systems import SYSTEMS, repository_system
 def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
     """Return why the system of a cell cannot load its repository, in a clause; "" if it can, or need not.
 
-    `system`, the cell's own value, is not used: most studies have one system, and not this axis.
+    `system` is not used. Each check of an axis gets the cell's value on that axis (Axis.why_not), and here
+    the value is "" in most studies. The recipe has the system of the cell in any case.
     """
     repository = recipe.get("repository", {})
     source = env.sources.get(repository.get("name", ""))
-    # The repository is on a server of the user's, on another machine.
-    is_elsewhere = "remote" in recipe
-    # If the source has its youngest tree itself (`head`), the tree is exported from there (subjects.tree).
-    is_exported = recipe.get("input") == "tree" and bool(repository.get("head"))
-    if source is None or not recipe.get("input") or is_elsewhere or is_exported:
+    # With `remote`, the repository is on a server of the user's, on another machine.
+    if source is None or not recipe.get("input") or "remote" in recipe:
         return ""
-    loader = repository_system(repository)
+    # The command needs only the youngest tree. If the source has the tree itself, at the place `head`, it is
+    # copied from there, and no history is loaded (subjects.tree).
+    if recipe["input"] == "tree" and repository.get("head"):
+        return ""
+    system_of_cell = repository_system(repository)
     # A source gives its history in some forms, such as a dump stream. The system has to load one of them.
-    if source.forms & loader.loadable_forms:
+    if source.forms & system_of_cell.loadable_forms:
         return ""
-    return loader.why_not_loaded(repository["name"], source.kind)
+    return system_of_cell.why_not_loaded(repository["name"], source.kind)
 
 
 AXIS = Axis(

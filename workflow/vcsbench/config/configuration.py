@@ -227,23 +227,25 @@ def source_of_value(
 def _find_source(
     contents: Sequence[tuple[Path, object]], keys: Keys, merged: Mapping[str, object] | None
 ) -> str:
-    """Return the source of a value of the configuration: "config/config.yaml", or an option.
+    """Return the file or the option that sets a value of the configuration, for an error about the value.
 
-    The source is the last file that has the value at `keys`, such as ["minutes", "builds"]. If no file has
-    it, the source is the option that sets the first key: "--minutes (make: MINUTES=)", or "--config". Without
-    keys, it is the first file. `merged` is the configuration of all files and options together, if known.
+    That is the last file with a value at `keys`, such as ["minutes", "builds"]. But an option of the command
+    line may have replaced the value. Then `merged`, the configuration of all files and options together, has
+    another one. In this case, and if no file has a value, the source is the option: "--minutes (make:
+    MINUTES=)". If `merged` is None, files alone count. If `keys` is empty, the source is the first file.
     """
     if not keys:
         return str(contents[0][0])
+    # The option of vcsbench that sets the first key; "" for a key that only Snakemake's --config sets.
     option = OPTION_BY_KEY.get(str(keys[0]), "")
     for file, content in reversed(contents):
         try:
             value = _value_below(content, keys)
         except LookupError:
             continue
-        # A file with `repository: null` leaves the value to the option --repository, and is not its source.
-        is_left_to_option = value is None and option != ""
-        if not is_left_to_option and not _is_replaced(value, keys, merged):
+        # `repository: null` in a file sets nothing, but leaves the value to the option --repository.
+        is_unset = value is None and option != ""
+        if not is_unset and not _is_replaced(value, keys, merged):
             return str(file)
     return option or "--config"
 
@@ -255,11 +257,11 @@ def _value_below(content: object, keys: Keys) -> object:
     return content
 
 
-def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None) -> bool:
-    """Return True if a file's value at a path of keys was replaced by an option or by a later file.
+def _is_replaced(file_value: object, keys: Keys, merged: Mapping[str, object] | None) -> bool:
+    """Return True if an option or a later file has replaced the value that a file has at a path of keys.
 
-    That is so if `merged`, the configuration of all files and options together, has another value at these
-    keys.
+    `merged` is the configuration of all files and options together, and then has another value there. Without
+    it, nothing counts as replaced.
     """
     if merged is None:
         return False
@@ -267,16 +269,16 @@ def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None)
         merged_value = _value_below(merged, keys)
     except LookupError:
         return False
-    # A mapping at the top level, such as `builds`, has the merged entries of several files and options. So
-    # more entries than in the file do not show that the file's were replaced. WHOLE_KEYS are not merged.
-    are_mappings = isinstance(value, Mapping) and isinstance(merged_value, Mapping)
+    # A mapping at the top level, such as `builds`, collects the entries of all files. If it has more entries
+    # than the file, the file's entries still count. Only the mappings of WHOLE_KEYS are replaced as a whole.
+    are_mappings = isinstance(file_value, Mapping) and isinstance(merged_value, Mapping)
     is_at_top_level = len(keys) == 1
     if are_mappings and is_at_top_level and keys[0] not in WHOLE_KEYS:
         return False
-    # NaN, which no key accepts, is not equal to itself, so the comparison below would be True.
-    if isinstance(value, float) and math.isnan(value):
+    # The user may write `.nan`. NaN is not equal to itself, so it would seem to be replaced.
+    if isinstance(file_value, float) and math.isnan(file_value):
         return False
-    return value != merged_value
+    return file_value != merged_value
 
 
 def _check_configuration(config: Config) -> None:

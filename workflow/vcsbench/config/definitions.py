@@ -316,26 +316,14 @@ def _complete_row(
 ) -> dict[str, str]:
     """Return a row of a file with all columns that identify a cell ("" if missing), and its numbers as text.
 
-    An axis value of the whole file (`metadata.fixed`) is added. Raise UserError for a value on an axis that
-    the command lacks, and for a number that cannot be read or is below 0.
+    Raise UserError for a value on an axis that the command lacks, and for a number that cannot be read or is
+    below 0.
     """
-    command = row.get(metadata.command_axis, "")
-    inapplicable_axes = metadata.inapplicable.get(command, ())
-    values = {column: row.get(column, "") for column in cell_columns}
-    for axis in inapplicable_axes:
-        if values[axis]:
-            raise UserError(
-                f"{path}: `{axis}`: {values[axis]!r} in a row of {command}, which has no such axis. "
-                f"Leave it empty."
-            )
-    for axis, value in metadata.fixed.get(path, {}).items():
-        # The row's own value has precedence.
-        if axis not in inapplicable_axes and not values[axis]:
-            values[axis] = value
-    cell_name = _cell_name([*values.values()])
+    cell_values = _cell_values(path, row, cell_columns, metadata)
+    cell_name = _cell_name([*cell_values.values()])
     numbers = {}
     for metric in PUBLISHED_COLUMNS:
-        # A column of numbers can be one of `cell_columns`. Then `values` has its text already.
+        # A table may group its rows by a column of numbers. Then `cell_values` has its text already.
         if metric not in row or metric in cell_columns:
             continue
         text = row[metric]
@@ -344,7 +332,30 @@ def _complete_row(
                 f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({cell_name}). Correct it."
             )
         numbers[metric] = text
-    return values | numbers
+    return cell_values | numbers
+
+
+def _cell_values(
+    path: str, row: Mapping[str, str], cell_columns: Sequence[str], metadata: PublishedMetadata
+) -> dict[str, str]:
+    """Return the values that identify the cell of a row, for all `cell_columns`: {"command": "log", ...}.
+
+    A value comes from the row or, if the row has none, from `metadata.fixed`, which holds for the whole file.
+    """
+    command = row.get(metadata.command_axis, "")
+    inapplicable_axes = metadata.inapplicable.get(command, ())
+    values = {column: row.get(column, "") for column in cell_columns}
+    # On an axis that its command lacks, a cell has no value, also none of the whole file.
+    for axis in inapplicable_axes:
+        if values[axis]:
+            raise UserError(
+                f"{path}: `{axis}`: {values[axis]!r} in a row of {command}, which has no such axis. "
+                f"Leave it empty."
+            )
+    for axis, value in metadata.fixed.get(path, {}).items():
+        if axis not in inapplicable_axes and not values[axis]:
+            values[axis] = value
+    return values
 
 
 def _check_unique(

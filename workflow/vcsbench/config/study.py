@@ -224,6 +224,7 @@ class Command(Model):
 
         A command is a commit if it has one of the three keys that only commits have, such as `work: commit`.
         """
+        # By key: True if the command has it. Only commits have these three.
         keys_of_commits_only = {
             "output: changed_working_copy": self.output == "changed_working_copy",
             "work: commit": self.work == "commit",
@@ -232,13 +233,14 @@ class Command(Model):
         present = [name for name, is_set in keys_of_commits_only.items() if is_set]
         if not present:
             return
-        # A commit needs these two keys as well, which other commands may have. The fixed cost of a commit
-        # cannot be measured, because the shortest commit is a commit, too.
-        further_keys = {
+        # Other commands may have the last two. The fixed cost of a command is its time without work, and even
+        # the shortest commit has work. So the fixed cost of a commit cannot be measured.
+        needed_keys = {
+            **keys_of_commits_only,
             "input: committed_repository": self.input == "committed_repository",
             "fixed_cost: false": self.fixed_cost is False,
         }
-        for name, is_set in {**keys_of_commits_only, **further_keys}.items():
+        for name, is_set in needed_keys.items():
             if not is_set:
                 raise ValueError(f"has `{present[0]}` without `{name}`. A commit needs both.")
 

@@ -404,26 +404,28 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     of `cluster`. A level of a list or of a mapping with any keys is {}.
     """
     whole = schema_of(model)
-    # The schemas that the content at the present level may have.
-    schemas = [whole]
+    # The schemas of the content that has the next key: first the whole configuration, then `cluster`.
+    outer_schemas = [whole]
     levels = []
     for key in keys:
+        # Of several possible types, the one that the user meant is unknown. So the fields of all count.
         schemas_of_types: list[Schema] = []
-        for schema in schemas:
+        for schema in outer_schemas:
             schemas_of_types += members_of(schema, whole)
-        # The type that the user meant is unknown, so the fields of all types count.
         fields: dict[str, Schema] = {}
-        schemas = []
+        # The schemas of the value at the key.
+        inner_schemas: list[Schema] = []
         for schema in schemas_of_types:
             properties = schema.get("properties", {})
             fields |= properties
             schemas_of_items = item_schemas(schema)
             if schemas_of_items:
                 # In a list or a mapping with any keys, all values have the same schemas.
-                schemas += schemas_of_items
+                inner_schemas += schemas_of_items
             elif key in properties:
-                schemas.append(properties[key])
+                inner_schemas.append(properties[key])
         levels.append(fields)
+        outer_schemas = inner_schemas
     return levels
 
 

@@ -120,12 +120,14 @@ def _make_frames(
     # Without the type object, pandas would convert whole numbers, such as a process id, to floats in a column
     # where another run has none.
     frame = pd.DataFrame(run_rows, columns=_order_columns(run_rows, axes), dtype=object)
-    # Medians of times are computed below, so these columns become numbers.
-    times = {name: frame[name].astype(float) for name in TIMES}
-    frame = pd.DataFrame(dict(frame.items()) | times)
+    columns = dict(frame.items())
+    # Times become floats, because medians of them are computed below.
+    for name in TIMES:
+        columns[name] = frame[name].astype(float)
 
-    # This flag makes a run invalid, and an invalid run does not count below.
-    all_runs = comparison_flags.flag_other_libraries(frame)
+    # The flag `libraries-differ` makes a run invalid, and all medians below leave out invalid runs. So this
+    # flag is added first.
+    all_runs = comparison_flags.flag_other_libraries(pd.DataFrame(columns))
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
     # The runs on the empty repository are not compared any further.
     if not measurements.empty:
@@ -337,9 +339,9 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
 def _have_others_written(record: RunRecord, context: Context) -> bool:
     """Return True if programs other than client and server wrote much to the disks of a run.
 
-    A file system itself also writes metadata and a journal (WRITES_PER_BYTE, BYTES_PER_FLUSH). Other programs
-    may write 16 MiB, or 1 MiB in each second. Return False if a count is unknown, or if a working copy or
-    clone was put back before the run: some file systems write a part of that later.
+    The disks count the bytes of all programs. The bytes of client and server are subtracted, four times each
+    (WRITES_PER_BYTE), because a file system adds metadata and a journal. The rest may be 16 MiB, and in a run
+    of more than 16 s, 1 MiB for each second. Return False if a count is unknown.
     """
     evidence = record["evidence"]
     device_bytes = evidence.get("device_write_bytes")
@@ -348,20 +350,31 @@ def _have_others_written(record: RunRecord, context: Context) -> bool:
     server_bytes = evidence.get("server_write_bytes", 0)
     if device_bytes is None or client_bytes is None or server_bytes is None:
         return False
-    # A load has the key `written` as well, but its repository is made empty before the run.
-    is_put_back = bool(context.get("written")) and context["work_kind"] != same_work.LOADED
-    if context.get("working_copy") or is_put_back:
+    if _may_have_late_writes(context):
         return False
     own_bytes = WRITES_PER_BYTE * (client_bytes + server_bytes)
-    # A load and a commit flush the disk for each revision.
-    if same_work.count_needed_flushes(record, context):
+    # A load and a commit flush the disk for each new revision, and each flush writes to the journal.
+    must_flush = same_work.count_needed_flushes(record, context) > 0
+    if must_flush:
         flushes = same_work.count_flushes(record, context)
         if flushes is None:
             return False
         own_bytes += BYTES_PER_FLUSH * flushes
+    others_bytes = device_bytes - own_bytes
     duration_s = evidence.get("window_s") or 0.0
     allowed_bytes = max(MAX_OTHERS_WRITTEN_BYTES, OTHERS_WRITTEN_BYTES_PER_S * duration_s)
-    return device_bytes - own_bytes > allowed_bytes
+    return others_bytes > allowed_bytes
+
+
+def _may_have_late_writes(context: Context) -> bool:
+    """Return True if vcsbench made or removed a working copy or a clone shortly before the run.
+
+    Some file systems write a part of that to the disk later, within the run.
+    """
+    if context.get("working_copy"):
+        return True
+    # `written` is the path of such a clone. A load has it as well, but only for a small, empty repository.
+    return bool(context.get("written")) and context["work_kind"] != same_work.LOADED
 
 
 def _is_cached_below(context: Context) -> bool:
@@ -418,49 +431,50 @@ def separate_fixed_cost(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frame of the runs on repositories, and the frame of the runs on the empty repository.
 
-    The first frame gets two columns, which are NaN without valid runs:
+    The fixed cost of a command is its start (process, connection, handshake), and its waits for delayed
+    acknowledgements of TCP, of 40 ms each. Runs on the empty repository show the start. Each cell has waits
+    of its own. The first frame gets two columns, which are NaN without valid runs:
 
-    - `fixed_cost_s`: the fixed cost of the cell's command in seconds.
-    - `fixed_share`: the share of the fixed cost in the median time of the cell's runs in the same state, such
-      as cold caches. It is 0.05 for a fixed cost of 0.1 s and a median of 2 s, and at most 1.
+    - `fixed_cost_s`: the fixed cost in seconds, such as 0.1 for a start of 0.06 s and a wait of 0.04 s.
+    - `fixed_share`: its share of the cell's median time, at most 1. For a median of 2 s, it is 0.05.
+
+    If some runs of a cell are cold and others hot, both states have medians of their own.
     """
     # A study without the axis of repositories has no runs on the empty one.
     repositories = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index))
-    is_fixed = repositories == EMPTY
-    runs = frame[~is_fixed].reset_index(drop=True)
-    fixed_runs = frame[is_fixed].reset_index(drop=True)
+    is_on_empty = repositories == EMPTY
+    runs = frame[~is_on_empty].reset_index(drop=True)
+    empty_runs = frame[is_on_empty].reset_index(drop=True)
 
-    # An axis such as `format` does not change the start of a command. So the empty repository was measured
-    # with one of its values only.
+    # An axis such as `format` does not change the start (SAME_FIXED_COST). So the empty repository was
+    # measured with one of its values only, and runs with any value of it get that start.
     keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     keys.append("host")
-    # The new column `fixed_cost_s` has only the time to start and connect so far.
-    runs = runs.merge(_start_times(fixed_runs, keys), on=keys, how="left")
+    runs = runs.merge(_start_times(empty_runs, keys), on=keys, how="left")
 
-    # How often a command waits for late acknowledgements of TCP depends on all its work, not only on its
-    # start. So the median wait of the cell is the other part of the fixed cost.
+    # The number of waits depends on all the work of a run, so they are measured in the cell's own runs.
     medians = _medians_of_valid(
         runs, {"waits_s": _acknowledgement_waits_s(runs), "elapsed_s": runs["elapsed_s"]}
     )
-    cost_s = (runs["fixed_cost_s"] + medians["waits_s"]).astype(float)
+    cost_s = (runs["start_s"] + medians["waits_s"]).astype(float)
     # By noise, a very short cell can take less time than the runs on the empty repository.
     share = (cost_s / medians["elapsed_s"]).clip(upper=1.0)
     runs = runs.assign(fixed_cost_s=cost_s, fixed_share=share)
-    # The flags stay the last column.
-    columns = [name for name in runs if name != "flags"]
-    return runs[[*columns, "flags"]], fixed_runs
+    # `start_s` was an intermediate result. The flags stay the last column.
+    columns = [name for name in runs if name not in ("start_s", "flags")]
+    return runs[[*columns, "flags"]], empty_runs
 
 
-def _start_times(fixed_runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the time that commands need to start and connect: the columns `keys`, and `fixed_cost_s`.
+def _start_times(empty_runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the time that commands need to start and connect: the columns `keys`, and `start_s`.
 
-    The time is the median over valid runs with the same values of `keys`. The waits for delayed
-    acknowledgements of TCP are taken off, because each cell has other waits.
+    The time is the median over valid runs on the empty repository with the same values of `keys`, without
+    their waits for delayed acknowledgements of TCP.
     """
-    valid_runs = fixed_runs[comparison_flags.are_valid(fixed_runs)]
+    valid_runs = empty_runs[comparison_flags.are_valid(empty_runs)]
     start_s = valid_runs["elapsed_s"] - _acknowledgement_waits_s(valid_runs)
-    groups = valid_runs.assign(fixed_cost_s=start_s).groupby(list(keys), as_index=False)
-    return groups[["fixed_cost_s"]].median()
+    groups = valid_runs.assign(start_s=start_s).groupby(list(keys), as_index=False)
+    return groups[["start_s"]].median()
 
 
 def _medians_of_valid(runs: pd.DataFrame, columns: Mapping[str, pd.Series]) -> pd.DataFrame:

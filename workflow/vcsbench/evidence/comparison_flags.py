@@ -19,6 +19,8 @@ from vcsbench.evidence.measurements import group_rows
 OUTLIERS = {Flag.OUTLIER_10: 0.1, Flag.OUTLIER_20: 0.2}
 # Below this median of a cell, the noise of starting a process can be a noticeable share of a difference.
 MIN_RUN_S = 0.2
+# The name of a cell, and the number of a round.
+CellRound = tuple[str, int]
 
 
 def group_by_state(frame: pd.DataFrame) -> list[pd.Series]:
@@ -106,28 +108,35 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
 def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     """Return True for each run that was measured under other conditions than most cell-rounds of its machine.
 
-    Conditions are a mapping as text, such as '{"cpus": [0, 1], "nice": 0}'. They belong to no cell, so they
-    are compared over all cells. Three cell-rounds with the nice values 0, 0 and 10 give True for the runs of
-    the third. Two with 0 and 10 give True for all runs. Runs without a record of conditions ("") give False.
+    Conditions are settings of the processes of a cell-round, as text: '{"cpus": [0, 1], "nice": 0}'. They
+    do not depend on the cell, so they are compared over all cells. Three cell-rounds with the nice values
+    0, 0 and 10 give True for the runs of the third. Two with 0 and 10 give True for the runs of both, because
+    neither value is usual. Runs without a record of conditions ("") give False.
     """
     is_different = pd.Series(False, index=frame.index)
     # Only collected measurements have the column. It is no column of their CSV file.
     if CONDITIONS not in frame:
         return is_different
     for _, rows in frame[frame[CONDITIONS] != ""].groupby("host"):
-        # By condition: its value in each cell-round, as text.
-        texts_by_name: dict[str, dict[tuple[str, int], str]] = {}
-        # Few cell-rounds differ, so few different texts have to be read.
-        for conditions, equal_rows in rows.groupby(CONDITIONS):
-            cell_rounds = set(zip(equal_rows["cell"], equal_rows["round"], strict=True))
-            for name, value in json.loads(str(conditions)).items():
-                texts = texts_by_name.setdefault(name, {})
-                texts.update(dict.fromkeys(cell_rounds, json.dumps(value)))
-        unusual_rounds: set[tuple[str, int]] = set()
-        for texts in texts_by_name.values():
-            if len(set(texts.values())) > 1:
-                unusual_rounds |= texts.keys() - same_work.majority(texts)
-        all_rounds = zip(rows["cell"], rows["round"], strict=True)
-        is_unusual = [cell_round in unusual_rounds for cell_round in all_rounds]
+        unusual_rounds: set[CellRound] = set()
+        for value_by_round in _values_by_condition(rows).values():
+            # The cell-rounds with the most frequent value; none if two values are equally frequent.
+            usual_rounds = same_work.majority(value_by_round)
+            unusual_rounds |= value_by_round.keys() - usual_rounds
+        cell_rounds = zip(rows["cell"], rows["round"], strict=True)
+        is_unusual = [cell_round in unusual_rounds for cell_round in cell_rounds]
+        # The rows of other machines get False here.
         is_different |= pd.Series(is_unusual, rows.index).reindex(frame.index, fill_value=False)
     return is_different
+
+
+def _values_by_condition(rows: pd.DataFrame) -> dict[str, dict[CellRound, str]]:
+    """Return the value of each condition in each cell-round: {"nice": {("log/svn", 1): "0"}}."""
+    values_by_condition: dict[str, dict[CellRound, str]] = {}
+    # Most rows have equal texts. Grouped by their text, each different text is parsed only once.
+    for conditions, equal_rows in rows.groupby(CONDITIONS):
+        cell_rounds = set(zip(equal_rows["cell"], equal_rows["round"], strict=True))
+        for condition, value in json.loads(str(conditions)).items():
+            value_by_round = values_by_condition.setdefault(condition, {})
+            value_by_round.update(dict.fromkeys(cell_rounds, json.dumps(value)))
+    return values_by_condition

@@ -295,8 +295,8 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
     """Return the flags of a hot run, whose input should have been in memory.
 
     - `residency-unknown`: the kernel does not report the pages of the input.
-    - `cache-not-warm`: the run read more than 64 KiB (MAX_READ_KIB_HOT) from disks. Up to 1 MiB of the reads
-      of a client that writes files does not count, unless it is of the input. On ZFS, no run gets this flag.
+    - `cache-not-warm`: the run read more than 64 KiB (MAX_READ_KIB_HOT) from disks. Some reads of a client
+      that writes files do not count (_forgiven_bytes).
     - `server-disk-unknown`: the output is on a network file system whose disk reads are unknown.
     """
     flags: list[Flag] = []
@@ -304,17 +304,12 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
         flags.append(Flag.RESIDENCY_UNKNOWN)
 
     read_bytes = _sum_disk_reads(evidence)
-    # `has_own_cache` is True on ZFS. By the documentation of OpenZFS, the counted reads may include those
-    # from the cache of ZFS. That was not tried.
-    if read_bytes is not None and not evidence.get("has_own_cache"):
-        # A client that writes files reads tables of its file system, even if its input is in memory. The
-        # kernel counts both kinds of reads together, so some are forgiven. Only a command with an output has
-        # the first key, and only one that commits the second.
-        makes_files = "written_resident_before" in evidence or "input_grew_bytes" in evidence
-        forgiven_bytes = 0
-        if evidence.get("client_write_bytes") and makes_files:
-            forgiven_bytes = min(_client_reads_without_input(evidence), OUTPUT_READ_KIB * KIB)
-        if read_bytes - forgiven_bytes > MAX_READ_KIB_HOT * KIB:
+    # ZFS has a cache of its own, in memory. By its documentation, the kernel may count reads from this cache
+    # as reads from a disk (not tried). So the count proves nothing about a run on ZFS.
+    is_on_zfs = bool(evidence.get("has_own_cache"))
+    if read_bytes is not None and not is_on_zfs:
+        unexpected_bytes = read_bytes - _forgiven_bytes(evidence)
+        if unexpected_bytes > MAX_READ_KIB_HOT * KIB:
             flags.append(Flag.CACHE_NOT_WARM)
 
     is_on_network = bool(evidence.get("network_filesystem"))
@@ -323,39 +318,62 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
     return flags
 
 
+def _forgiven_bytes(evidence: Evidence) -> int:
+    """Return how many bytes a hot run may read because its client writes files: up to 1 MiB.
+
+    Such a client reads tables of the file system, such as lists of free blocks, even if its input is in
+    memory. Its reads of the input are not forgiven.
+    """
+    has_output = "written_resident_before" in evidence
+    # A commit changes its input, the repository.
+    changes_input = "input_grew_bytes" in evidence
+    makes_files = has_output or changes_input
+    if not makes_files or not evidence.get("client_write_bytes"):
+        return 0
+    return min(_client_reads_without_input(evidence), OUTPUT_READ_KIB * KIB)
+
+
 def _client_reads_without_input(evidence: Evidence) -> int:
     """Return the bytes that the client of a hot run read from devices, without the reads of its input.
 
-    Reads of the input are its pages that got into memory in the run, less the reads of the server. They count
-    as 0 if they are unknown, as for an input with more than 50,000 files. If they are more than all reads of
-    the client, other programs have read a part, or the files are compressed on the device. So the reads of
-    other programs from the device are subtracted, too.
+    The kernel counts all reads of the client together. But vcsbench has measured how much of the input got
+    into memory in the run: the server has read a part of it, and the client the rest. Example: of 300 KiB,
+    the server read 100 KiB, so the client read 200 KiB. If it read 500 KiB in all, 300 KiB are returned.
     """
     client_bytes = evidence.get("client_read_bytes") or 0
     server_bytes = evidence.get("server_read_bytes") or 0
-    input_bytes = (evidence.get("input_loaded_bytes") or 0) - server_bytes
-    if input_bytes > client_bytes:
-        # Without its counts, the device is taken to have no other reader.
-        all_bytes = evidence.get("device_read_bytes") or 0
-        input_bytes -= max(0, all_bytes - client_bytes - server_bytes)
-    return client_bytes - min(client_bytes, max(0, input_bytes))
+    # It is unknown, for example, for an input with more than 50,000 files, and then counts as 0.
+    loaded_bytes = evidence.get("input_loaded_bytes") or 0
+    rest_bytes = loaded_bytes - server_bytes
+    others_bytes = 0
+    if rest_bytes > client_bytes:
+        # The client cannot have read that much. Other programs have read a part of the input, or its files
+        # are compressed on the device. So the reads of other programs are subtracted from the rest. They are
+        # all reads from the device but those of client and server, and 0 if the device has no counts.
+        device_bytes = evidence.get("device_read_bytes") or 0
+        others_bytes = max(0, device_bytes - client_bytes - server_bytes)
+    client_input_bytes = min(client_bytes, max(0, rest_bytes - others_bytes))
+    return client_bytes - client_input_bytes
 
 
 def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that client, server and file server of a hot run read from disks; None if unknown.
 
-    The kernel counts reads from a network file system, such as NFS, together with reads from a disk. If the
-    output is on such a file system, and the input is elsewhere or in memory, the reads of the client over the
-    network are left out, and the reads of the file server from its own disks are added. These are 0 if the
-    file server is another machine, where they are unknown.
+    A file server has the files of a network file system, such as NFS. The kernel counts reads over the
+    network as if they were reads from a disk. So there are three cases.
     """
-    all_bytes = _sum_reads(evidence)
-    if all_bytes is None or not evidence.get("network_filesystem"):
-        return all_bytes
-    # An input on the network that is not in memory here was read in this run. A hot run must not do that.
+    counted_bytes = _sum_reads(evidence)
+    is_on_network = bool(evidence.get("network_filesystem"))
+    # 1. The run writes to no network file system. All counted reads are taken as reads from disks.
+    if counted_bytes is None or not is_on_network:
+        return counted_bytes
+    # 2. The input is on the same network file system, and was not in memory after the run. So the run may
+    # have read it over the network, which a hot run must not do. All counted reads are returned, to flag it.
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
-        return all_bytes
+        return counted_bytes
+    # 3. Only the output was read over the network, which is harmless. The client's reads from local disks
+    # count, and those of the file server from its own disks (0 on another machine, where they are unknown).
     server_bytes = evidence.get("server_read_bytes") or 0
     file_server_bytes = evidence.get("network_storage_read_bytes") or 0
     return _client_disk_reads(evidence) + server_bytes + file_server_bytes

@@ -149,25 +149,27 @@ def comparable_conditions(context: Context) -> dict[str, object]:
     ):
         if value is not None:
             conditions[name] = value
-    # The files of an output may have a file system of their own, which vcsbench has made below the same path.
-    made_for = context["axes"].get(FILESYSTEM_AXIS, "")
+    # Outputs below one path may be on different file systems, such as an ext4 and an xfs that vcsbench made
+    # there. With the value of the axis in the names, the conditions of such outputs are not compared.
+    filesystem_value = context["axes"].get(FILESYSTEM_AXIS, "")
     return (
         conditions
         | _storage_conditions(context["storage"])
-        | _storage_conditions(context["target_storage"], made_for)
+        | _storage_conditions(context["target_storage"], filesystem_value)
     )
 
 
-def _storage_conditions(storage: StorageFacts, made_for: str = "") -> dict[str, object]:
-    """Return the settings of a storage and of its disk by their names; {} for an unknown storage.
+def _storage_conditions(storage: StorageFacts, filesystem_value: str = "") -> dict[str, object]:
+    """Return the settings of a storage and of its disk by their names; {} for a storage without facts.
 
-    `made_for` is the value of the axis `filesystem`, if it changes the storage.
+    Example: {"/srv/vcsbench ext4 xfs scheduler": "none", ...}. A name has the path, its file system (ext4)
+    and, for an output, `filesystem_value` (xfs): the value of the axis `filesystem`.
     """
-    # The folder of an output that a command lacks has no facts.
+    # A command without an output has no facts about its folder.
     if "path" not in storage:
         return {}
     filesystem = storage.get("filesystem", "")
-    place = " ".join(filter(None, [storage["path"], filesystem, made_for]))
+    place = " ".join(filter(None, [storage["path"], filesystem, filesystem_value]))
     settings: dict[str, object] = {}
     for name in DISK_SETTINGS:
         if name in storage:
@@ -175,8 +177,8 @@ def _storage_conditions(storage: StorageFacts, made_for: str = "") -> dict[str, 
     # The options of an overlay name folders, which each start of a container makes again.
     if filesystem != OVERLAY and "mount_options" in storage:
         options = storage["mount_options"].split(",")
-        kept = [option for option in options if not option.startswith(CHANGING_OPTIONS)]
-        settings[f"{place} mount options"] = ",".join(kept)
+        lasting_options = [option for option in options if not option.startswith(CHANGING_OPTIONS)]
+        settings[f"{place} mount options"] = ",".join(lasting_options)
     return settings
 
 
@@ -209,12 +211,14 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
 def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return the columns about the client of a run, or about all its clients together (CLIENT_COLUMNS).
 
-    Example: {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}. `timed` is hyperfine's report on the
-    run. `carried_s` leaves out the start of several clients. A column that does not apply to the run is None.
+    Example: {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}. A column that does not apply to the
+    run is None. `timed` is hyperfine's report on the run. A program, the launcher, starts several clients and
+    then releases them together. `carried_s` is the time from this release to the end of the last client. For
+    a single client, it is the elapsed time.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
-    # A single client has no launcher.
+    # The report of the launcher; None for a single client, which has no launcher.
     launched = run.get("launched")
 
     # Only the work of a command that writes a tree of files has both `files` and `bytes`. It is the work of

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import Flag
@@ -36,7 +36,7 @@ WRITTEN_TOLERANCE_BYTES = 1024
 SSH_SERVERS = ("sshd", "git-sshd")
 SSH_TOLERANCE_SHARE = 84 / 32768
 # Servers that send by send(2), which the kernel does not count as written. They keep no caches, so they read
-# the same for each request.
+# the same for each request (_choose_server_counter).
 UNCOUNTED_SENDERS = ("hg-serve",)
 # The smallest share of the bytes of the checked run that a server sends.
 SENT_SHARE = 0.5
@@ -72,7 +72,8 @@ TEXT_COMMANDS = frozenset(["annotate", "ann", "blame", "cat", "di", "diff", "pra
 UNSENT_READS_BYTES, UNSENT_READS_PER_FILE = 2 << 20, 1500
 # An answer over http may be stored in a file, and is then read once more. So is the content of each file of
 # an export that has keywords or ends its lines as the system does. The second one is twice the content, for a
-# command that also looks at its output.
+# command that also looks at its output. An export of 8.1 MB read 12.3 MB with a server, where the limit is
+# 26.8 MB. From the files of a repository, it read 28.5 MB, where the limit is 18.4 MB.
 SENT_READS, WRITTEN_READS = 2, 2
 # The kinds of work of commands that write revisions, many or one. With the option, a load flushes none.
 LOADED, COMMITTED, NO_FLUSH = "repository", "commit", "--no-flush-to-disk"
@@ -234,7 +235,7 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     A difference up to WRITTEN_TOLERANCE_BYTES is allowed, over ssh also up to SSH_TOLERANCE_SHARE of the
     checked bytes. Return False if the outputs cannot be compared.
     """
-    # Other commands, such as svnbench, print nothing when they are timed.
+    # Other commands write files, or print nothing in timed runs, as svnbench with -q does.
     if context["work_kind"] not in PRINTING:
         return False
     timed_bytes = run["evidence"].get("client_wchar")
@@ -242,53 +243,55 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     # The kernel did not count one of the two, or no run was checked.
     if timed_bytes is None or checked_bytes is None:
         return False
-    requests = 1
-    if "traffic" in run:
-        requests = len(run["traffic"]["read"]["ended_s"])
-        # A commit writes bytes that it does not print. Without a request, nothing was printed.
-        if run["traffic"]["committers"] or not requests:
-            return False
+    # A commit writes bytes that it does not print, and the kernel counts them together with printed ones.
+    if "traffic" in run and run["traffic"]["committers"]:
+        return False
+    # The checked run is one request. In traffic, each of many requests prints the same output.
+    requests = _count_requests(run)
+    if requests == 0:
+        return False
+    mean_bytes = timed_bytes // requests
     tolerance: float = WRITTEN_TOLERANCE_BYTES
     if run["evidence"].get("server_kind") in SSH_SERVERS:
         tolerance = max(tolerance, SSH_TOLERANCE_SHARE * checked_bytes)
-    # The checked run is one request.
-    mean_bytes = timed_bytes // requests
     return abs(mean_bytes - checked_bytes) > tolerance
 
 
 def has_too_few_reads(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run of a local command read less than half as much as the checked run.
 
-    Two kinds of commands read alike in both runs:
+    Such a run has not done its work: it may have ended early, or printed saved output. Two kinds of commands
+    are judged, because all their runs, timed or checked, have to read the same files:
 
-    - A command with a quiet option, such as -q, which the checked run lacks. It prints nothing when it is
-      timed, so only its reads show if it did its work.
-    - A program of Subversion, which keeps nothing between runs. One that prints saved output reads less.
+    - Commands with a quiet option, such as `svnadmin verify -q`. In timed runs, they print nothing that could
+      be compared. The checked run lacks the option.
+    - Programs of Subversion that read 256 KiB or more, but no working copy (_reads_same_files).
 
-    Return False for other commands and for traffic, with a server, or if a count is unknown.
+    Return False for all others, for traffic, with a server, or if a count is unknown.
     """
-    # With a server, the two runs may read different amounts: without its quiet option, null-log of svnbench
-    # also requests the messages. In the files of a repository, the messages are next to the dates, which both
-    # runs read.
-    if "traffic" in run or run["evidence"].get("server_kind") or context["remote"]:
+    # Through a server, the checked run may get more than a timed run. Without -q, for example, svnbench
+    # null-log also requests the messages of the log. A local null-log reads them in both runs, because they
+    # are next to the dates in the files of the repository.
+    is_served = bool(run["evidence"].get("server_kind") or context["remote"])
+    if is_served or "traffic" in run:
         return False
     timed_bytes = run["evidence"].get("client_rchar")
     checked_bytes = context["captured_io"].get("rchar")
     if timed_bytes is None or checked_bytes is None:
         return False
     kind = WORK_KINDS.get(context["work_kind"])
-    is_quiet = kind is not None and bool(kind.quiet_options)
+    has_quiet_option = kind is not None and bool(kind.quiet_options)
+    # Fewer bytes may be libraries and settings alone, whose reads vary.
     has_many_reads = checked_bytes >= MIN_COMPARED_READS_BYTES
-    if not is_quiet and not (has_many_reads and _reads_alike(context)):
-        return False
-    return timed_bytes < READ_SHARE * checked_bytes
+    is_judged = has_quiet_option or (has_many_reads and _reads_same_files(context))
+    return is_judged and timed_bytes < READ_SHARE * checked_bytes
 
 
-def _reads_alike(context: Context) -> bool:
-    """Return True if each run of a local command reads the same files: a program of Subversion.
+def _reads_same_files(context: Context) -> bool:
+    """Return True for a local program of Subversion, which keeps nothing between runs.
 
-    git, for example, may write an index that spares reads later. An update or a commit depends on the state
-    of its working copy.
+    git, for example, may write an index in one run that spares reads in the next. An update or a commit of
+    Subversion is excluded as well: its reads depend on the state of its working copy.
     """
     argv = context.get("argv") or [""]
     is_of_subversion = os.path.basename(argv[0]).startswith(SUBVERSION_PROGRAM)
@@ -296,32 +299,41 @@ def _reads_alike(context: Context) -> bool:
 
 
 def has_idle_server(run: RunRecord, context: Context) -> bool:
-    """Return True if the server of a run sent or read too few bytes for the work or the reads of its client.
+    """Return True if a server did so little that its client must have read the repository's files itself.
 
-    The client has then read the repository's files itself, instead of requesting them from the server. Return
-    False without a server, and if the kernel did not count the bytes.
+    There are two signs. The server sent fewer bytes than the work of the client needs (_needed_bytes). Or the
+    client read many more bytes than the server sent (_has_bypassed_server). Return False without a server,
+    and if the kernel did not count the bytes of the server.
     """
-    evidence = run["evidence"]
-    if not evidence.get("server_kind"):
+    server_kind = run["evidence"].get("server_kind")
+    if not server_kind:
         return False
-    # The smallest share of the client's bytes that a server sends, because it compresses.
-    share = _sent_share(run, context)
-    counted_bytes = evidence.get("server_wchar")
-    checked_bytes = context["captured_io"].get("server_wchar")
-    # The bytes that these servers read take the place of those that they send. The files of their
-    # repositories are compressed as much as the data that a server sends.
-    if evidence["server_kind"] in UNCOUNTED_SENDERS:
-        # Traffic may have fewer requests than the checked run, so its reads cannot be compared.
-        if "traffic" in run:
-            return False
-        share = FILES_SENT_SHARE
-        counted_bytes = evidence.get("server_rchar")
-        checked_bytes = context["captured_io"].get("server_rchar")
-    if counted_bytes is None:
+    # True for `hg serve`: the bytes that it reads stand for those that it sends (_choose_server_counter).
+    is_counted_by_reads = server_kind in UNCOUNTED_SENDERS
+    # Traffic may have fewer requests than the checked run, so its reads cannot be compared.
+    if is_counted_by_reads and "traffic" in run:
         return False
-    if counted_bytes < _needed_bytes(run, context, checked_bytes, share):
+    counter = _choose_server_counter(server_kind)
+    timed_bytes = run["evidence"].get(counter)
+    # The checked run is an untimed run of the same command, whose output was read.
+    checked_bytes = context["captured_io"].get(counter)
+    if timed_bytes is None:
+        return False
+    # The smallest share of the client's bytes that a server sends, because it compresses. The files that
+    # `hg serve` reads are compressed as much as files that a server sends.
+    share = FILES_SENT_SHARE if is_counted_by_reads else _sent_share(run, context)
+    if timed_bytes < _needed_bytes(run, context, checked_bytes, share):
         return True
-    return _has_read_files(run, context)
+    return _has_bypassed_server(run, context)
+
+
+def _choose_server_counter(server_kind: str) -> Literal["server_wchar", "server_rchar"]:
+    """Return the counter of the bytes that a server sent, or of those that it read if it is `hg serve`.
+
+    `hg serve` sends by send(2), which the kernel does not count. It keeps no cache, so it reads all that it
+    sends.
+    """
+    return "server_rchar" if server_kind in UNCOUNTED_SENDERS else "server_wchar"
 
 
 def _sent_share(run: RunRecord, context: Context) -> float:
@@ -355,35 +367,48 @@ def _has_compressing_httpd(context: Context) -> bool:
     return False
 
 
-def _has_read_files(run: RunRecord, context: Context) -> bool:
-    """Return True if a client of Subversion read far more than its server sent, so it read files itself.
+def _has_bypassed_server(run: RunRecord, context: Context) -> bool:
+    """Return True if a client of Subversion read so much that it must have read the repository itself.
 
-    An export that requests a list, and reads the files of the repository, has a server that is not idle. The
-    kernel counts reads of files and of the network together. So a client may read twice what its server sent
-    (SENT_READS), 2 MiB, some bytes for each file, and twice the files that it wrote (WRITTEN_READS). Measured
-    were 12.3 MB of an export with a server, which may be 26.8 MB, and 28.5 MB of an export from files, which
-    may be 18.4 MB. Only SERVED_COMMANDS are judged.
+    For example, a script may request a list from the server, and then export from the files. Its server is
+    not idle, so only the bytes that the client read show the bypass (_largest_reads). Return False for
+    commands that also read other files, for traffic, and if a count is unknown.
     """
-    evidence = run["evidence"]
-    # Each request of traffic is a process with libraries and settings of its own.
+    # Each request of traffic is a process, which reads libraries and settings again.
     if "traffic" in run or not _is_served_by_subversion(run):
         return False
     words = _words_of(context)
-    is_served = not SERVED_COMMANDS.isdisjoint(words) and DIFF_OPTION not in words
-    if not is_served or not _sends_all_work(context):
+    # With --diff, a log compares files on the client, which reads them there.
+    gets_all_from_server = not SERVED_COMMANDS.isdisjoint(words) and DIFF_OPTION not in words
+    if not gets_all_from_server or not _sends_all_work(context):
         return False
-    read_bytes, sent_bytes = evidence.get("client_rchar"), evidence.get("server_wchar")
+    read_bytes = run["evidence"].get("client_rchar")
+    sent_bytes = run["evidence"].get("server_wchar")
     if read_bytes is None or sent_bytes is None:
         return False
-    # Each of several clients has the same work and settings.
-    launched = run.get("launched")
-    clients = max(1, len(launched["clients"])) if launched else 1
+    return read_bytes > _largest_reads(run, context, sent_bytes)
+
+
+def _largest_reads(run: RunRecord, context: Context, sent_bytes: int) -> int:
+    """Return the most bytes that the clients of a run read if they get all data from their server.
+
+    The kernel counts reads of files and of the network together. The result is the sum of:
+
+    - twice the bytes that the server sent (SENT_READS),
+    - 2 MiB and 1,500 bytes for each file, such as libraries and settings (UNSENT_READS_BYTES),
+    - twice the bytes of the files that a client wrote, and may read again (WRITTEN_READS).
+
+    Example: a server sends 0.1 MB, and the client writes 1,000 files with 8 MB. The result is
+    2 x 0.1 + 2.1 + 1.5 + 2 x 8 = 19.8 MB. If the client read 28 MB, it bypassed the server.
+    """
     own_bytes = UNSENT_READS_BYTES + UNSENT_READS_PER_FILE * int(run["work"].get("files", 0))
-    # Other commands write no files that they could read.
     kind = WORK_KINDS.get(context["work_kind"])
     if kind is not None and kind.writes_tree:
         own_bytes += WRITTEN_READS * _count_received_bytes(run)
-    return read_bytes > SENT_READS * sent_bytes + clients * own_bytes
+    # Several clients share the server's count, and `work` is the work of one of them.
+    launched = run.get("launched")
+    clients = max(1, len(launched["clients"])) if launched else 1
+    return SENT_READS * sent_bytes + clients * own_bytes
 
 
 def _needed_bytes(

@@ -165,15 +165,18 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
     # Skipped cells count, too: a missing way may be the reason why they are skipped.
     cells = itertools.chain.from_iterable(plan.grids.values())
     states = [CacheState(plan.draft(cell)["state"]) for cell in cells]
+    has_cold_cell = any(state.is_cold for state in states)
+    # Hot cells may clear caches, too: the state `hot` fills them from a known, empty state.
+    has_clearing_cell = any(state.clears_caches for state in states)
     folder = resolve(settings.storages[settings.storage], plan.root)
     way = machine.clearing(settings.clear_caches)
     if mount_of(folder).filesystem in IN_MEMORY:
-        # A file on a tmpfs exists only in memory, so nothing can drop it.
-        if any(state.is_cold for state in states):
+        # A file on a tmpfs exists only in memory, so nothing can drop it. Only a cold cell suffers from that.
+        if has_cold_cell:
             text = filesystems.why_never_cold(machine, str(folder), settings.clear_caches)
             yield Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
     elif way == "drop-caches":
-        # This way slows down all programs, such as a server in use.
+        # This way slows down all programs, such as a server in use. So the remedy is the other way.
         yield Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
@@ -185,8 +188,7 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
             "cold caches file by file (vmtouch): inodes and folders stay cached",
             remedy=_remedy_of_eviction(settings.clear_caches),
         )
-    elif any(state.clears_caches for state in states):
-        # Hot cells may clear caches, too: the state `hot` fills them from a known, empty state.
+    elif has_clearing_cell:
         text = filesystems.why_not_cleared(machine, settings.clear_caches)
         yield Check(CheckResult.MISSING, text, _remedy_without_clearing(settings.clear_caches))
 
@@ -244,28 +246,30 @@ def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Che
 
 
 def _check_storages(plan: Plan) -> Iterator[Check]:
-    """Yield the checks of each storage that a cell uses, and one of `scratch` if it is not in memory.
+    """Yield a check of `scratch` if it is not in memory, and the checks of each storage that a cell uses.
 
     A folder that vcsbench cannot write to has no check here: trials.try_folders() reports it.
     """
-    # Of two names for one folder, the first one is the "shelf", so the set has the folder once.
-    used_storages = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
+    settings = plan.config.settings
+    scratch = resolve(settings.scratch, plan.root)
+    if _is_usable(scratch) and mount_of(scratch).filesystem not in IN_MEMORY:
+        text = f"`scratch` ({scratch}) is not in RAM: loading takes several times as long"
+        yield Check(CheckResult.LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+    # If several storages are names for one folder, their cells all have the first name as `shelf`. So the
+    # folder has its checks once.
+    used_names = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     # If all cells are skipped, the user still learns about the storage that cells use by default.
-    used_storages.add(plan.config.settings.storage)
-    for keys, configured in plan.config.folders.items():
+    used_names.add(settings.storage)
+    for name, configured in settings.storages.items():
         folder = resolve(configured, plan.root)
-        why_unusable, _ = filesystems.why_unusable(folder)
-        if why_unusable:
-            continue
-        # The keys are ("scratch",), or ("storages", NAME).
-        is_storage = len(keys) > 1
-        if is_storage:
-            if keys[1] in used_storages:
-                yield _describe_storage(keys[1], folder)
-                yield from _check_journal(keys[1], folder, plan)
-        elif mount_of(folder).filesystem not in IN_MEMORY:
-            text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
-            yield Check(CheckResult.LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+        if _is_usable(folder) and name in used_names:
+            yield _describe_storage(name, folder)
+            yield from _check_journal(name, folder, plan)
+
+
+def _is_usable(folder: Path) -> bool:
+    why_unusable, _ = filesystems.why_unusable(folder)
+    return not why_unusable
 
 
 def _describe_storage(name: str, folder: Path) -> Check:

@@ -399,15 +399,21 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
 
 
 def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if strace cannot count the system calls of servers. Root's run as another user."""
-    is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
+    """Yield a lack if strace cannot count the system calls of a running server.
+
+    A background `cat` stands in for the server, because it starts like one. Servers of root run as another
+    user, and a container may forbid root to trace their processes.
+    """
+    is_needed = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
+    if not is_needed or not _has_server(plan):
+        return
     # A missing strace is named with the missing packages.
-    if not (is_traced and _has_server(plan) and shutil.which("strace")):
+    if not shutil.which("strace"):
         return
     try:
         with _background_cat() as process:
-            # Before cat repeats a line, setpriv may still be changing the user. If cat has not started,
-            # try_server() yields the reason.
+            # setpriv changes the user of its process, and then becomes cat. strace must attach after that,
+            # when cat has repeated a line. If cat has not started, try_server() yields the reason.
             if _repeats_line(process):
                 Strace.attach([process.pid]).end()
     except (UserError, OSError) as error:

@@ -104,33 +104,24 @@ class CellSetup:
         self.folder = folder
         self.root = root
 
-        # The command reads the input, and writes the output.
+        # The command reads the input, and writes the output. A subject is one of them.
         self.input = self._make_subject(recipe["input"])
         self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         if self.input and self.output:
-            # Some outputs, such as a git clone, are made from the input.
+            # Some outputs, such as a git clone, are made from the input, and refer to its URL.
             self.output.input = self.input
-            # A method, because the URL of the input may have the port of a server, which does not exist yet.
-            # `served` is None for an input that no server can serve, such as a tree.
+            # The method, and not its result: the URL has the port of the server, which is made below. No
+            # server can serve some inputs, such as a tree (`served` is None).
             self.output.origin = self.origin if self.input.served else None
-        # The folder that the server serves: if both have one, the output's, to which a push goes.
-        served_folders = [subject.served for subject in self.subjects if subject.served]
-        self.served = served_folders[-1] if served_folders else None
+        # The folder that the server serves; None if it has nothing to serve.
+        self.served = self._choose_served_folder()
 
         self.client = Programs(**recipe["build"]["client"])
-        self.environment = self.client.environment()
-        for name, value in recipe["environment"].items():
-            # Some variables name a file of the run, such as the report of a preloaded library.
-            self.environment[name] = value.replace("{run}", str(folder))
-
+        self.environment = self._make_environment()
         self.files = self._copy_server_files()
         # The networks of client and server, which open() makes; None without a line between them.
-        self.networks: LinkedNetworks | None = None
-        if "link" in recipe:
-            line = recipe["link"]
-            link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
-            self.networks = LinkedNetworks(link, Shaper(line["shaper"]))
+        self.networks = self._make_networks()
         self.server = self._make_server()
         if self.server:
             # Variables without which the client cannot reach the server, such as GIT_SSH_COMMAND.
@@ -143,18 +134,41 @@ class CellSetup:
         self.traffic_report = folder / "traffic.json"
         self.traffic_errors = folder / "traffic-errors"
 
-        # fill_in() sets the next four: some commands have the port of the server, or facts that open() reads.
+        # open() sets these attributes: the command lines (fill_in), and the versions of programs by name.
         self.argv: list[str] = []
         self.idle_argv: list[str] = []
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
         self.requests: list[Invocation] = []
-        # The versions of the programs by their names, which open() sets.
         self.versions: dict[str, str] = {}
 
     def _make_subject(self, kind: str) -> Subject | None:
         if not kind:
             return None
         return SUBJECTS[kind](self.recipe, self.number, self.folder, self.root)
+
+    def _choose_served_folder(self) -> Path | None:
+        """Return the folder with the repositories for the server; None if no subject can be served.
+
+        If input and output have such a folder, it is the output's, to which a push goes.
+        """
+        served_folders = [subject.served for subject in self.subjects if subject.served]
+        return served_folders[-1] if served_folders else None
+
+    def _make_environment(self) -> dict[str, str]:
+        """Return the environment of the client: the variables of its build, and those of the cell."""
+        environment = self.client.environment()
+        for name, value in self.recipe["environment"].items():
+            # Some variables name a file of the run, such as the report of a preloaded library.
+            environment[name] = value.replace("{run}", str(self.folder))
+        return environment
+
+    def _make_networks(self) -> LinkedNetworks | None:
+        """Return the networks of client and server with a line between them, not yet open; None without."""
+        if "link" not in self.recipe:
+            return None
+        line = self.recipe["link"]
+        link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
+        return LinkedNetworks(link, Shaper(line["shaper"]))
 
     def _copy_server_files(self) -> Path:
         """Return a folder with a copy of the server configuration, empty for a cell without one.
@@ -222,24 +236,29 @@ class CellSetup:
         if self.server:
             stack.callback(self.server.close)
             if "access_rules" in self.recipe:
-                # The rules name folders of the tree that the command reads. check() has read its path.
-                assert isinstance(self.input, Repository)
-                tree = urllib.parse.unquote(self.input.tree)
-                programs = self.server.programs
-                folders = list_tree_folders(
-                    programs.get("svnlook"), self.input.prepared, tree, programs.environment()
-                )
-                self.server.rules = write_rules(folders, self.recipe["access_rules"]["count"])
-        # Without a server, the recipe has digests of client programs only: `server_programs` is not used.
+                self.server.rules = self._make_access_rules(self.server.programs)
+        # Without a server, `binaries` has no digest of a server's program to check. So any programs will do.
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
         if cell_code(self.recipe) != self.recipe["code"]:
             raise UserError(
                 f"{PACKAGE}: the code that measures changed after this workflow run began. Run again."
             )
-        # The command needs facts that the subjects have read, and the port of the server.
+        # The command has the port of the server, and words such as {tree} that subject.check() has read.
         self.fill_in()
         self.versions = self._read_versions()
+
+    def _make_access_rules(self, programs: Programs) -> str:
+        """Return the text of access rules, which name folders of the tree that the command reads.
+
+        The input has to be checked before: its metadata has the path of the tree.
+        """
+        assert isinstance(self.input, Repository)
+        tree = urllib.parse.unquote(self.input.tree)
+        folders = list_tree_folders(
+            programs.get("svnlook"), self.input.prepared, tree, programs.environment()
+        )
+        return write_rules(folders, self.recipe["access_rules"]["count"])
 
     def _read_versions(self) -> dict[str, str]:
         """Return the versions of hyperfine, client and server by the names of the programs."""
@@ -329,14 +348,15 @@ class CellSetup:
         return file
 
     def _fill_in_idle_command(self, words: Words) -> list[str]:
-        """Return the command on empty subjects, such as an empty repository or an empty working copy.
+        """Return the idle command: the timed one on empty subjects, such as an empty repository.
 
-        `words` are for the real subjects. Return [] without an input, if a subject has no empty
-        counterpart, or if the server is on another machine, where vcsbench makes no empty repository.
+        Before a cold run, it loads the files of the client itself, so that only the data are cold. `words`
+        are those of the timed command. Return [] without an input, if a subject has no empty counterpart, or
+        if the server is on another machine, where vcsbench makes no empty repository.
         """
         if not self.input or "remote" in self.recipe:
             return []
-        # A function, which is called only if the command has the word {url}: the URL needs a port.
+        # A function: fill_template() calls it only if the command has the word {url}, and so needs a port.
         empty_url = partial(self.url, self.input.idle_name)
         idle_words: Words = {**words, "url": empty_url}
         for subject in self.subjects:
@@ -346,7 +366,7 @@ class CellSetup:
             # These words, such as {repository} and {tree}, replace the real subject's.
             idle_words |= subject_words
         argv = fill_template(self.recipe["argv"], idle_words)
-        # One of several clients is enough to load the program.
+        # If the cell has several clients, client 1 alone runs the idle command. It loads the same files.
         return [word.replace(CLIENT_NUMBER, "1") for word in argv]
 
     def fill_template(self, template: str) -> list[str]:
@@ -426,28 +446,37 @@ class CellSetup:
                 config.write(settings)
         return copy
 
-    def _check_groups(self, servers: Path) -> None:
-        """Raise UserError if a group in the client's file `servers` replaces an option of the cell.
+    def _check_groups(self, copied_file: Path) -> None:
+        """Raise UserError if the user's settings of svn would make an option of the command line ineffective.
 
-        A group has options for some hosts. svn uses them in place of options of its command line.
+        Some cells set an option of svn, such as `http-max-connections=1`. But svn prefers the value in its
+        file `servers`, if a group (a section with options for some hosts) has the option for the server's
+        host. `copied_file` is the copy of this file that svn reads. The error names the user's original.
         """
         # Each option, such as "servers:global:http-max-connections=1", follows the word `--config-option`.
         options = self.recipe.get("http_options", [])[1::2]
-        if not options or not self.recipe["access"]["scheme"].startswith("http"):
-            # Options of http have no effect over svn://.
+        # Options of http have no effect over svn://.
+        is_http = self.recipe["access"]["scheme"].startswith("http")
+        if not options or not is_http:
             return
-        host = self.server.host if self.server else ""
-        if "remote" in self.recipe:
-            host = urllib.parse.urlsplit(self.recipe["remote"]["url"]).hostname or ""
+        host = self._server_host()
         for option in options:
-            group = find_replacing_group(servers, host, option)
+            group = find_replacing_group(copied_file, host, option)
             if group:
-                file = server_file(self.root / self.recipe["server_folder"], "client/servers")
-                name = option.split(":")[-1]
+                folder = self.root / self.recipe["server_folder"]
+                original_file = server_file(folder, "client/servers")
+                setting = option.split(":")[-1]
                 raise UserError(
-                    f"{file}: the group `{group}` has another value for {host} than `{name}`, which the cell "
-                    f"is labelled with. Remove this option from the group."
+                    f"{original_file}: the group `{group}` has another value for {host} than `{setting}`, "
+                    f"which the cell is labelled with. Remove this option from the group."
                 )
+
+    def _server_host(self) -> str:
+        """Return the host in the URL of the server, such as "127.0.0.1"; "" without a server."""
+        # The user's own server, on another machine.
+        if "remote" in self.recipe:
+            return urllib.parse.urlsplit(self.recipe["remote"]["url"]).hostname or ""
+        return self.server.host if self.server else ""
 
     def url(self, name: str) -> str:
         """Return the URL of a repository, for example svn://127.0.0.1:40123/ruby.f7.nopack.1."""
@@ -596,19 +625,20 @@ class CellSetup:
         os.sync()
 
     def touch_client(self) -> None:
-        """Run the client on empty subjects, so that its own files are in the page cache."""
+        """Run the client on empty subjects, so that its own files are in the page cache before a cold run."""
         if not self.idle_argv:
             return
-        # A command with `fixed_cost: false` may fail on an empty repository. It has loaded the client's files
-        # by then, and may leave a part of its output.
+        # A study has `fixed_cost: false` for a command that may fail on an empty repository. By then, it has
+        # loaded the client's files.
         may_fail = not self.recipe.get("fixed_cost", True)
         try:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
             if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
-        # A commit, which changes its input, has no output on empty subjects. The input stays as it is: to
-        # reset it would load names of its files into the caches, which were cleared before this step.
+        # Remove the output, such as an empty export, also of a command that has failed. A commit, which
+        # changes its input, has written nothing, because its working copy was empty. So it needs no reset,
+        # which would load names of files into the caches that were cleared before this step.
         if self.output and not self.writes_input:
             self.output.restore_after_idle_run()
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
-# The keys by which commands with the same template read different files. A recipe may lack any of them.
+# The keys of recipes by which commands with the same template read different files, such as the program in a
+# word {program}. A recipe may lack any of them.
 READING_KEYS = ("program", "revisions", "revisions_behind", "pristine_options")
 
 
@@ -36,10 +38,12 @@ class DiscardedRun:
     # count, as long as the last cold run is less than DISCARDED_RUN_S ago.
 
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
-        """Set `file` to the file of this command and this copy; None if nothing is stored.
+        """Set `file`, which stores the bytes that the discarded run read; None if nothing is stored.
 
-        The command reads `subject`. The name of the file is a digest of the boot, the command and the folders
-        of the subject.
+        The first cold run of a command is slower than later ones, so it is discarded. Cells share the file if
+        they read the same data of `subject`, such as a copy of a repository, so that only one of them
+        discards a run. Otherwise, they have different files: the name of a file is a digest of the boot, the
+        command, and the folders of the subject.
         """
         self.file: Path | None = None
         folders: list[Path] = []
@@ -47,23 +51,9 @@ class DiscardedRun:
             folders = [folder for folder in subject.folders if folder.exists()]
         if not folders:
             return
-        # If a copy of a repository is made again, its folder has another inode or another change time. Then
-        # the name of the file changes, and the first cold run is discarded again.
-        copies = []
-        for folder in folders:
-            status = os.stat(folder)
-            copies.append((str(folder), status.st_ino, status.st_ctime_ns))
         # A discarded run before the last boot does not count.
         boot_id = read("/proc/sys/kernel/random/boot_id")
-        templates = [recipe["argv"], recipe["stdin"]]
-        # Two values of an axis are two commands only if a template has the axis as a word, such as {level}.
-        # Any other axis changes the folders of the subject, a key in READING_KEYS, or nothing that is read.
-        word_values = {}
-        for axis, value in recipe["axes"].items():
-            if any(f"{{{axis}}}" in template for template in templates):
-                word_values[axis] = value
-        reading_values = {key: value for key, value in recipe.items() if key in READING_KEYS}
-        identity = [boot_id, templates, word_values, reading_values, copies]
+        identity = [boot_id, *_identify_command(recipe), _identify_folders(folders)]
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
 
@@ -95,3 +85,29 @@ class DiscardedRun:
         """Store that a cold run has read the subject now: read() counts the age of the file from now on."""
         if self.file and self.file.exists():
             os.utime(self.file)
+
+
+def _identify_command(recipe: Recipe) -> list[object]:
+    """Return everything by which commands read different data in the same folders: three values for JSON.
+
+    They are the templates, the values of the axes that are words in a template, and the values of
+    READING_KEYS. The command "tool --level={level} {source}" with level 2 has the words {"level": "2"}.
+    """
+    templates = [recipe["argv"], recipe["stdin"]]
+    # All other axes, such as the access, are left out. They change nothing that is read, or another part of
+    # the identity: the format of a repository, for example, changes the folder.
+    word_values = {}
+    for axis, value in recipe["axes"].items():
+        if any(f"{{{axis}}}" in template for template in templates):
+            word_values[axis] = value
+    reading_values = {key: value for key, value in recipe.items() if key in READING_KEYS}
+    return [templates, word_values, reading_values]
+
+
+def _identify_folders(folders: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """Return path, inode and change time of each folder. They differ if a copy was made again."""
+    identities = []
+    for folder in folders:
+        status = os.stat(folder)
+        identities.append((str(folder), status.st_ino, status.st_ctime_ns))
+    return identities

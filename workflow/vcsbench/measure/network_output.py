@@ -55,15 +55,18 @@ class NetworkOutput(NamedTuple):
 def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
     """Return the network file system that the folders `outputs` of a run are on; None if they are on none.
 
-    `inputs` are the folders that the run reads. The first output stands for all.
+    `inputs` are the folders that the run reads.
     """
     if not outputs:
         return None
+    # The first output stands for all.
     mount = mount_of(outputs[0])
     if mount.filesystem not in NETWORK:
         return None
+    # If the input is on the same mount, its reads count together with those of the output.
     has_input = any(mount_of(folder).point == mount.point for folder in inputs)
-    # Only an NFS server with a loopback address is known to be on this machine.
+    # If the file server is this machine, its exported folders: the reads of their disks are counted as well.
+    # Only an NFS server with a loopback address is known to be here.
     storage: tuple[Path, ...] = ()
     if mount.filesystem in NFS and LOOPBACK_ADDRESS.search(mount.options):
         storage = _read_local_exports()

@@ -68,6 +68,8 @@ def describe_round(
     """Return the context of one cell's runs in one round: facts that may explain their times, as JSON data.
 
     The server of `cell` still runs, if there is one. `captured` is the untimed run whose output was read.
+    Raise UserError if the runs have left a subject (input or output) in a wrong state, such as a working copy
+    with uncommitted changes after a commit.
     """
     recipe = cell.recipe
     state = recipe["state"]
@@ -75,7 +77,6 @@ def describe_round(
     subject_facts: SubjectFacts = {}
     # Flags that all runs get, such as "nothing-packed": the repository should be packed, and is not.
     flags: list[str] = []
-    # facts() raises UserError after some runs, such as one that has changed a working copy.
     for subject in cell.subjects:
         subject_facts |= subject.facts()
         flags += subject.flags()
@@ -91,8 +92,9 @@ def describe_round(
         "argv": list(cell.timed.argv),
         "argv_template": recipe["argv"],
         "stdin": cell.timed.stdin,
-        # Before the first warm-up run and the first timed run, the steps of `first` replace those of
-        # `prepare`, unless `first` is []. No cache state has steps after the runs.
+        # The steps of vcsbench around the runs. `prepare` has those before each run. Before the first warm-up
+        # run and the first timed run, those of `first` replace them, unless `first` is []. No cache state has
+        # steps after the runs.
         "hooks": {
             "setup": state["setup"],
             "first": state.get("first", []),
@@ -194,15 +196,17 @@ def _describe_client(cell: CellSetup, captured: untimed_runs.Captured | None) ->
     # A command may name a program on the PATH, such as git.
     program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
     is_subversion = name.startswith("svn")
-    # The files that the client had in memory; None if the kernel allowed no tracing.
+    # The programs and libraries that the client had in memory; None if the kernel allowed no tracing.
     mapped = captured.mapped if captured else None
-    # Another client than Subversion's is not run again: it could change the tree that it works on.
     if mapped is None and is_subversion:
+        # Run the client once more to trace it, if possible on an empty repository (`idle_argv`). Clients of
+        # other systems are not run again: they could change the tree on which they work.
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
     places = cell.client.places if is_subversion else []
     client = _describe_side(program, cell.versions[name], places, mapped)
     if not is_subversion:
-        # Another client may have run svn, whose libraries are then among the mapped files.
+        # _describe_side() finds libraries of Subversion here if the client has started svn, as a script does.
+        # They are not the client's own.
         client["libraries"] = None
     return client
 

@@ -63,7 +63,7 @@ class RoundMeasurement:
         # hyperfine discards the output of timed runs, so an untimed run is read instead (_capture).
         self.captured: Captured | None = None
         # True if the first cold run of a command is not timed but discarded (_set_up).
-        self.discards = self.state.get("discard", False)
+        self.discards_first_run = self.state.get("discard", False)
         # The bytes that the discarded run read from the device. A timed cold run has to read about as many.
         self.discarded_bytes: int | None = None
         # The control group that counts the CPU time of the server.
@@ -78,7 +78,10 @@ class RoundMeasurement:
     def open(self, stack: ExitStack) -> None:
         """Prepare what the command reads and writes, its server and its command line, and set up hyperfine.
 
-        `stack` takes the clean-up. Raise UserError if something differs from the recipe, such as a program.
+        Also read if an earlier cell-round has discarded a run. The first cold run of a command is slower than
+        later ones, because it fills caches that cannot be cleared, such as a hypervisor's. So it is not timed
+        but discarded. `stack` takes the clean-up. Raise UserError if a program, for example, differs from the
+        recipe.
         """
         self.started_at = datetime.datetime.now(datetime.UTC)
         if self.cell.server:
@@ -88,21 +91,43 @@ class RoundMeasurement:
             stack.callback(self.group.close)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
-        # Without a subject, nothing is stored.
-        discarded_subject = self.cell.input if self.discards else None
-        self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
-        # Not None if an earlier cell-round of this command has discarded a run within the last hour.
+        # It has a file with the bytes that the last discarded run of this command on this input has read; no
+        # file for a warm cell, which discards no run (None).
+        cold_input = self.cell.input if self.discards_first_run else None
+        self.discarded_run = DiscardedRun(self.recipe, cold_input, self.cell.root)
+        # None if the last cold run is more than an hour ago. A cold cell then discards its first run.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
         """Time the runs of the round, and set `runs`: the record of each timed run, with its evidence.
 
-        `lock` is the descriptor of the machine's lock. hyperfine inherits it, so that no other cell starts
-        before hyperfine has ended. Raise ProgramError (a UserError) if a run fails, or UserError if one takes
-        too long. An error of a hook, or of reading what a run wrote, is raised as it is.
+        Evidence is facts about a run, such as the bytes that it read. `lock` is the descriptor of the
+        machine's lock. hyperfine inherits it, so that no other cell starts before hyperfine has ended. Raise
+        ProgramError (a UserError) if a run fails, or UserError if one takes too long. An error of a hook, or
+        of reading what a run wrote, is raised as it is.
         """
         self.runs = []
-        self.collector = EvidenceCollector(
+        self.collector = self._make_collector()
+        # If client and server have a network of their own (a line), this measures its delay and rate.
+        self.collector.measure_line()
+        try:
+            # This calls _answer_hook() for each hook, which fills `runs`, and may set `read_error`.
+            failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
+        finally:
+            self.collector.close()
+        self._raise_failure(failure)
+        # The line may have changed during the runs.
+        line_evidence = self.collector.measure_line_again()
+        for run in self.runs:
+            run["evidence"].update(line_evidence)
+        self._add_captured_run()
+        # A cold cell discards its first run if the last cold run is more than an hour ago: caches that cannot
+        # be cleared, such as a hypervisor's, then have to be filled. The hour begins again now.
+        self.discarded_run.renew()
+
+    def _make_collector(self) -> EvidenceCollector:
+        """Return the collector of the evidence of this round's runs."""
+        return EvidenceCollector(
             # If the server is another machine, the files that it reads are not here.
             read=None if "remote" in self.recipe else self.cell.input,
             written=self.cell.output,
@@ -120,12 +145,9 @@ class RoundMeasurement:
             # separate these reads, so the reads of the input are counted apart.
             checks_input=self.state["promises"].get("os") == "hot" and self.cell.output is not None,
         )
-        self.collector.measure_line()
-        try:
-            # This calls _answer_hook() for each hook, which fills `runs`, and may set `read_error`.
-            failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
-        finally:
-            self.collector.close()
+
+    def _raise_failure(self, failure: str | None) -> None:
+        """Raise the first error: of hyperfine (`failure`), of a run, or of reading what a run has written."""
         if failure is not None:
             # hyperfine does not report why a command cannot be run. Another run shows the reason.
             outcome = self._run_again()
@@ -134,13 +156,6 @@ class RoundMeasurement:
         self._check_exit_codes()
         if self.read_error:
             raise self.read_error
-        # The line may have changed since it was measured before the runs.
-        line_evidence = self.collector.measure_line_again()
-        for run in self.runs:
-            run["evidence"].update(line_evidence)
-        self._add_captured_run()
-        # The bytes of a discarded run are valid for an hour after the last cold run. That was just now.
-        self.discarded_run.renew()
 
     def set_runs_aside(self) -> None:
         """Move the runs and their times to `set_aside`, and prepare another measure() with a new server.
@@ -156,22 +171,25 @@ class RoundMeasurement:
     def describe(self) -> Context:
         """Return the context of the runs as JSON data: everything that may explain their times.
 
-        Raise UserError if a run wrote another tree than the one that it read, or if the client does not lock
-        the database of a working copy as the recipe has it (count_locks).
+        Raise UserError if a run wrote a wrong tree (_check_counterpart), or if the client does not lock the
+        database of a working copy as the recipe has it (count_locks).
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
-        # A wrapper or a user may have given client or server another scheduling than this process has.
+        # The conditions have the scheduling of this process, such as its nice value. A wrapper or a user may
+        # have given client or server another one.
         conditions = context["conditions"]
         conditions["client"] = sorted(self.collector.client_scheduling)
         if self.collector.server_scheduling:
             conditions["server"] = sorted(self.collector.server_scheduling)
+        # The untimed run whose output was read. The bytes of the timed runs are compared with its bytes.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}
             if self.captured.git_trace:
                 context["git_trace"] = self.captured.git_trace._asdict()
         context["round"] = self.number
         context["started_at"] = self.started_at.strftime(TIME_FORMAT)
+        # Earlier attempts at this round. It was measured again because a hot run read from the device.
         context["set_aside"] = self.set_aside
         # The seconds of the last call of measure(): of all runs with their hooks, and of the hooks alone.
         context["took"] = {
@@ -188,61 +206,79 @@ class RoundMeasurement:
     def _answer_hook(self, hook: Hook) -> None:
         """Do the steps before, between and after the timed runs. Each hook of hyperfine calls this method.
 
-        For two runs, the order is setup, prepare, (run), prepare, (run), cleanup. The record of a run begins
-        at the end of the hook before it, and ends at the start of the hook after it.
+        For two runs, the order is setup, prepare, (run), prepare, (run), cleanup. The collector counts, for
+        example, bytes and instructions of a run: from the end of the hook before it to the start of the hook
+        after it.
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # Until the first prepare hook, hyperfine does nothing but start the shell of that hook.
+            # Until the first prepare hook, hyperfine only starts the shell of that hook. The collector counts
+            # the instructions of this start. They are later subtracted from those of each run.
             self.collector.begin_hook(self.hyperfine.pid)
         elif hook is Hook.PREPARE:
-            # Before the first prepare hook, there was no run: _end_run() then ends the count of begin_hook(),
-            # and adds no record.
+            # End the count of the last run. In the first prepare hook, this is the count of begin_hook(), and
+            # no run is recorded.
             self._end_run(is_last=False)
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif hook is Hook.CLEANUP:
             self._end_run(is_last=True)
-            if self.work_kind.read and not self.captured:
-                # Without a warm-up run, the command runs once more: its output does not depend on caches.
-                self.cell.reset_output()
-                # reset_output() ends the server if it puts a repository back.
-                self.cell.start_server()
-                self.collector.begin(self.hyperfine.pid, is_timed=False)
-                self._warm_up(is_representative=True)
+            # hyperfine discards the output of timed runs. An untimed run before them may have been captured.
+            must_capture = self.work_kind.read is not None and not self.captured
+            if must_capture:
+                self._capture_after_timed_runs()
+
+    def _capture_after_timed_runs(self) -> None:
+        """Run the command once more, untimed, to read its output, which does not depend on caches."""
+        self.cell.reset_output()
+        # reset_output() ends the server if it puts a repository back.
+        self.cell.start_server()
+        self.collector.begin(self.hyperfine.pid, is_timed=False)
+        self._run_and_count(is_representative=True)
 
     def _set_up(self) -> None:
         """Do the steps before all runs, and run the command untimed as often as the cache state demands.
 
-        hyperfine could do such warm-up runs, but does not report the signal that ended one.
+        A cold cell may need one such run that is discarded. The first cold run of a command fills caches that
+        cannot be cleared, such as a hypervisor's, so it is slower than later ones. hyperfine could do untimed
+        runs, but does not report the signal that ended one.
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        # The first cold run fills caches below this system, such as a hypervisor's, and is slower.
-        must_discard = self.discards and self.discarded_bytes is None
-        warm_up_count = self.state["warmup"]
+        untimed_runs = self.state["warmup"]
+        # `discarded_bytes` is None if the last cold run is more than an hour ago.
+        must_discard = self.discards_first_run and self.discarded_bytes is None
         if must_discard:
-            # The first warm-up run is the discarded one, so there must be at least one.
-            warm_up_count = max(1, warm_up_count)
-        for number in range(warm_up_count):
+            # The first untimed run is the discarded one.
+            untimed_runs = max(1, untimed_runs)
+        for number in range(untimed_runs):
             is_first = number == 0
             self._prepare_run(is_timed=False, is_first=is_first)
-            # All runs print the same. So the output of the first one stands for all.
-            self._warm_up(is_representative=is_first)
+            # All runs print the same. So the output of the first one is read, and stands for all.
+            self._run_and_count(is_representative=is_first)
         if must_discard:
-            # The first warm-up run is representative, so _warm_up() has set `captured`.
-            assert self.captured
-            # The collector's count of the client also has what this process itself has read.
-            client_bytes = self.captured.io["read_bytes"]
-            # The key is missing without a server. A count that the kernel hides is None.
-            server_bytes = self.collector.warming[0].get("server_read_bytes", 0)
-            if client_bytes is not None and server_bytes is not None:
-                self.discarded_bytes = client_bytes + server_bytes
-                self.discarded_run.write(self.discarded_bytes)
+            self._store_discarded_bytes()
+
+    def _store_discarded_bytes(self) -> None:
+        """Store the bytes that the discarded run, the first untimed one, has read from the device.
+
+        A timed cold run has to read about as many. One that reads far less was not cold. If the kernel hides
+        a count (None), nothing is stored.
+        """
+        # The first untimed run is representative, so _run_and_count() has set `captured`.
+        assert self.captured
+        # `captured` has the bytes of the client alone. Those in `warming`, the collector's counts of untimed
+        # runs, include bytes that this process has read.
+        client_bytes = self.captured.io["read_bytes"]
+        # The key is missing without a server.
+        server_bytes = self.collector.warming[0].get("server_read_bytes", 0)
+        if client_bytes is not None and server_bytes is not None:
+            self.discarded_bytes = client_bytes + server_bytes
+            self.discarded_run.write(self.discarded_bytes)
 
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
         """Do the steps of the cache state before a run, such as "clear-caches", and read the counters.
 
-        Before the first warm-up run and the first timed run (`is_first`), a state may have other steps: a
+        Before the first untimed run and the first timed run (`is_first`), a state may have other steps: a
         series clears the caches only once. The counters are read last, so that no step counts for the run.
         """
         steps = self.state["prepare"]
@@ -251,40 +287,46 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
-                # The query of the files that are still in memory may load inodes.
-                must_clear_again = self.collector.query_cleared()
-                if must_clear_again:
+                # Store how much of the files is still in memory. If this query had to open files, it has
+                # loaded their inodes into the caches. So they are cleared again.
+                has_opened_files = self.collector.query_cleared()
+                if has_opened_files:
                     self.cell.run_step(step)
-        # The step `restore` has ended the server of a command that changes its input, such as a commit.
+        # The step `restore` undoes a commit, and ends the server for that. Some states have no step that
+        # starts it again.
         if self.cell.writes_input and self.cell.server and not self.cell.server.pid:
-            self.cell.start_server()
-            # The new server has empty caches. To fill them ("kept") counts as an untimed run.
-            if self._promises().get("server") == "kept":
-                self.collector.begin(self.hyperfine.pid, is_timed=False)
-                self.cell.fill_server_caches()
-                self.collector.end(self.hyperfine.pid)
+            self._replace_server()
         self.collector.begin(self.hyperfine.pid, is_timed)
 
-    def _warm_up(self, is_representative: bool) -> None:
-        """Run the command untimed, and read the counters after it. The caller has read those before it.
+    def _replace_server(self) -> None:
+        """Start a new server, and fill its caches if the cache state promises a server with full ones."""
+        self.cell.start_server()
+        if self._promises().get("server") == "kept":
+            # The collector counts this as an untimed run. So the evidence shows what the server has read.
+            self.collector.begin(self.hyperfine.pid, is_timed=False)
+            self.cell.fill_server_caches()
+            self.collector.end(self.hyperfine.pid)
 
-        A representative run (_capture) is stored as `captured`, with the bytes that its server has read and
-        written. Raise UserError if the run fails.
+    def _run_and_count(self, is_representative: bool) -> None:
+        """Run the command untimed, and end its counts. The caller has begun them (EvidenceCollector.begin).
+
+        A representative run stands for all timed runs, so its output is read. It is stored as `captured`,
+        with the bytes that its server has read and written. Raise UserError if the run fails.
         """
         try:
-            captured = self._run_untimed(is_representative)
+            untimed_run = self._run_untimed(is_representative)
         except UserError as error:
             raise type(error)(f"{error}{self._details()}") from None
-        # The untimed run was a child of this process, while hyperfine waited. end() counts both processes.
+        # This adds the counts of the run to the list `warming`.
         self.collector.end(self.hyperfine.pid)
-        if is_representative:
-            # end() has just appended the counts of this run.
-            reads = self.collector.warming[-1]
-            server_io = {
-                "server_rchar": reads.get("server_rchar"),
-                "server_wchar": reads.get("server_wchar"),
-            }
-            self.captured = captured._replace(server_io=server_io)
+        if not is_representative:
+            return
+        counts = self.collector.warming[-1]
+        server_io = {
+            "server_rchar": counts.get("server_rchar"),
+            "server_wchar": counts.get("server_wchar"),
+        }
+        self.captured = untimed_run._replace(server_io=server_io)
 
     def _run_untimed(self, is_representative: bool) -> Captured:
         """Run the command once, and return the run. `work` is {} unless the run is representative (_capture).
@@ -321,31 +363,32 @@ class RoundMeasurement:
             return capture(command, work.discard_output, log)
 
         argv = command.argv
-        environment = command.environment
-        # None if the work of the command is not in its output.
-        read_work = self.work_kind.read
-        if read_work:
-            # With a quiet option, the command would print no output to read.
+        if self.work_kind.read:
+            # With a quiet option, such as -q, the command would print no output to read.
             argv = [word for word in argv if word not in self.work_kind.quiet_options]
-        # The trace of a local command, without {url} or {push_url}, has neither a protocol nor sent objects.
-        trace = None
-        has_url = not URL_WORDS.isdisjoint(WORD.findall(self.recipe["argv"]))
-        if self._program == "git" and has_url:
-            trace = self.folder / "git-trace"
-            # git appends to a trace, and a round that is measured again has one of its first attempt.
-            trace.unlink(missing_ok=True)
-            environment = {**environment, TRACE_VARIABLE: str(trace)}
-        read_command = command._replace(argv=argv, environment=environment)
+        read_command = command._replace(argv=argv)
+        if not self._is_git_with_url:
+            return self._capture_with_server_peak(read_command, self._read_work, log)
 
-        def read_output(output: IO[bytes]) -> work.Fingerprint:
-            if not read_work:
-                return work.discard_output(output)
-            return read_work(output, self.cell.urls)
+        trace = self.folder / "git-trace"
+        # git appends to a trace, and a round that is measured again has one of its first attempt.
+        trace.unlink(missing_ok=True)
+        environment = {**command.environment, TRACE_VARIABLE: str(trace)}
+        traced_command = read_command._replace(environment=environment)
+        captured = self._capture_with_server_peak(traced_command, self._read_work, log)
+        return self._add_trace(captured, trace)
 
-        captured = self._capture_with_server_peak(read_command, read_output, log)
-        if trace:
-            captured = self._add_trace(captured, trace)
-        return captured
+    @property
+    def _is_git_with_url(self) -> bool:
+        """True for a command of git with {url} or {push_url}: its trace has a protocol and sent objects."""
+        words = WORD.findall(self.recipe["argv"])
+        return self._program == "git" and not URL_WORDS.isdisjoint(words)
+
+    def _read_work(self, output: IO[bytes]) -> work.Fingerprint:
+        """Return the fingerprint of a command's output; {} if its work is in the files that it writes."""
+        if not self.work_kind.read:
+            return work.discard_output(output)
+        return self.work_kind.read(output, self.cell.urls)
 
     def _capture_with_server_peak(
         self, command: Invocation, read_output: Callable[[IO[bytes]], work.Fingerprint], log: Path
@@ -387,11 +430,14 @@ class RoundMeasurement:
         # There was no timed run before the first prepare hook.
         if not evidence:
             return
-        # The time between the hooks replaces that between the readings, which includes the readings.
+        # The time from the end of the last hook to the start of this one, which is little more than the run.
+        # The collector's own `window_s` also has the time in which it read its counters.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
+        # A cold run has to read about as many bytes from the device as the discarded run before it.
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
-        # A commit adds files to the repository, its input. They are in memory although nothing has read them.
+        # A commit adds files to its input, the repository. They are in memory because the commit wrote them.
+        # Without this number, another program would seem to have read them.
         if self.cell.input and self.cell.writes_input:
             evidence["input_grew_bytes"] = self.cell.input.grown_bytes()
         run: RunRecord = {
@@ -399,7 +445,7 @@ class RoundMeasurement:
             "evidence": evidence,
             # The evidence is later compared with these, such as {"os": "cold", "server": "new"}.
             "promises": self._promises(),
-            # _add_captured_run() fills it if the work is in the output of the command.
+            # If the work is in the output of the command, _add_captured_run() adds it after all runs.
             "work": {},
         }
         self.runs.append(run)
@@ -422,28 +468,35 @@ class RoundMeasurement:
         Raise OSError, UserError or ValueError if one of the files cannot be read. Raise UserError as well if
         the run does not match the label of its cell, such as a commit whose hook has not run.
         """
+        # The subjects are the input and the output of the command.
         for subject in self.cell.subjects:
             subject.check_run()
         output = self.cell.output
         if self.work_kind.inspect and output:
             run["work"] = self.work_kind.inspect(output.inspected, self.cell.urls)
             server = self.cell.server
+            # A server of Subversion may compress the files that it sends. The run is later flagged if its
+            # server sent far fewer bytes than these files have after compression.
             if server and server.kind in SUBVERSION.servers and self.work_kind.writes_tree:
                 run["compressed_bytes"] = self._estimate_compressed(run, output.inspected)
         if "clients" in self.recipe:
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
         if "traffic" in self.recipe:
-            report: Traffic = json.loads(self.cell.traffic_report.read_text())
-            # These settings of the traffic are in the recipe, and not in the program's report.
-            report["seconds"] = self.recipe["traffic"]["seconds"]
-            report["readers"] = self.cell.readers
-            report["committers"] = self.recipe.get("committers", 0)
-            report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
-            repository = self.cell.input
-            # `base` is the youngest revision before the run.
-            if isinstance(repository, CommittedRepository):
-                report["revisions_added"] = fsfs.youngest(repository.path) - repository.base
-            run["traffic"] = report
+            run["traffic"] = self._read_traffic_report()
+
+    def _read_traffic_report(self) -> Traffic:
+        """Return the report of the program that sent the requests of many clients, and its settings."""
+        report: Traffic = json.loads(self.cell.traffic_report.read_text())
+        # These settings are in the recipe, and not in the program's report.
+        report["seconds"] = self.recipe["traffic"]["seconds"]
+        report["readers"] = self.cell.readers
+        report["committers"] = self.recipe.get("committers", 0)
+        report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
+        repository = self.cell.input
+        # `base` is the youngest revision before the run.
+        if isinstance(repository, CommittedRepository):
+            report["revisions_added"] = fsfs.youngest(repository.path) - repository.base
+        return report
 
     def _estimate_compressed(self, run: RunRecord, tree: Path) -> int:
         """Estimate the compressed size of the written files, once for all runs that wrote equal files."""
@@ -490,17 +543,18 @@ class RoundMeasurement:
                 run["work"] = captured.work
 
     def _check_counterpart(self) -> None:
-        """Raise UserError if a run has not written an equal copy of the tree that it read.
+        """Raise UserError if a run has written another tree than it had to.
 
-        Only some outputs have a `counterpart`: the path of the tree that they must equal, such as an export,
-        and the URL in the expanded keywords of this tree, such as $HeadURL$.
+        Some outputs have a `counterpart`: a tree that they must equal. For a working copy, for example, it is
+        an export of the same revision, which vcsbench has made.
         """
         output = self.cell.output
         inspect = self.work_kind.inspect
         if not output or not output.counterpart or not inspect:
             return
+        # Files may have the URL from which they came, by a keyword such as $HeadURL$. The two trees came from
+        # different URLs, so the fingerprint of each tree leaves out its URL.
         tree, url = output.counterpart
-        # The URL in the tree differs from that in the output, so it is normalised.
         expected = inspect(tree, work.UrlNormaliser(url))
         for run in self.runs:
             if run["work"] != expected:

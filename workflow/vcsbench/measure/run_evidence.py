@@ -74,14 +74,14 @@ class ServerCounters(NamedTuple):
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `own_cpu_s` is the CPU time of this process, and of the relay of a line. `network` is None if the run
-    writes to no network file system, and `server` is None if no server runs.
+    `own_cpu_s` is the CPU time of vcsbench itself. `network_output` is None if the run writes to no network
+    file system, and `server` is None if no server runs.
     """
 
     machine: MachineCounters
     client: process_facts.Usage
     own_cpu_s: float
-    network: NetworkCounts | None
+    network_output: NetworkCounts | None
     server: ServerCounters | None
 
     @property
@@ -89,11 +89,25 @@ class Snapshot(NamedTuple):
         return self.server.identity if self.server else None
 
 
+class BegunRun(NamedTuple):
+    """A run that has begun, and the readings before it.
+
+    `devices` are those whose counters are read before and after the run. `input_before` is how much of the
+    input was in memory; None if it was not queried. `facts` are about the machine, a part of the evidence.
+    """
+
+    is_timed: bool
+    devices: CountedDevices
+    before: Snapshot
+    input_before: caches.Residency | None
+    facts: Evidence
+
+
 class ClearedResidency(NamedTuple):
     """How much of input and output was in memory after caches were cleared; None if it is unknown."""
 
-    read: caches.Residency | None = None
-    written: caches.Residency | None = None
+    input: caches.Residency | None = None
+    output: caches.Residency | None = None
 
 
 class EvidenceCollector:
@@ -116,7 +130,8 @@ class EvidenceCollector:
     ) -> None:
         """Store how to observe the runs of a cell-round.
 
-        - `read` and `written` are the subjects that the command reads and writes.
+        - `read` is the subject that the command reads, such as a repository: its input. `written` is the one
+          that it writes, such as a tree of files: its output.
         - `clearing` is the way to clear caches, such as "drop-caches".
         - `measures_sync`: after each run, measure how long its output takes to be on the device.
         - `networks` are the networks of client and server, with a line between them.
@@ -126,68 +141,67 @@ class EvidenceCollector:
         - `runs_hooks`: the server starts hooks of the repository, which end within the run. All other hooks
           in this class are hyperfine's.
         - `owns_network`: only processes of the cell use the network of this process.
-        - `checks_input`: count how much of the input gets into memory in each timed run, where that is quick
-          and changes no caches.
+        - `checks_input`: count how much of the input gets into memory in each timed run, if that is possible
+          (_can_check_input).
         """
-        # As in CellSetup, the subjects are called input and output.
         self.input = read
         self.output = written
         self.server = server
         self.clearing = clearing
         self.measures_sync = measures_sync
-        self.networks = networks
+        self.line = networks
         self.group = group
         self.samples_memory = samples_memory
         self.runs_hooks = runs_hooks
         self.owns_network = owns_network
+
         inputs = read.folders if read else []
         outputs = written.folders if written else []
-        # If the kernel reports which names are cached, a query of the input loads no inode.
+        # True if the kernel reports which names of the input are in its cache. A query of the input then
+        # opens only files with such names, so it changes no caches.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
-        # Files that a command writes to its input, as a commit does, are in memory without a read.
-        is_only_read = read is not None and not read.is_written and not read.gets_traces
-        may_check_input = checks_input and is_only_read and self.has_cached_names
-        self.checks_input = may_check_input and caches.have_few_files(*inputs)
+        self.checks_input = checks_input and self._can_check_input()
         # The network file system, such as NFS, that the runs write to.
-        self.network = find_network_output(inputs, outputs)
+        self.network_output = find_network_output(inputs, outputs)
         kinds = {mount_of(folder).filesystem for folder in (*inputs, *outputs)}
         # True on ZFS: the kernel may count bytes from the cache of ZFS as read from the disk.
         self.has_own_cache = not kinds.isdisjoint(OWN_CACHE)
 
-        # Facts about all runs.
+        # Facts about several runs, which are collected from here on.
         self.line_evidence: Evidence = {}
         # The reads of the untimed runs, in their order.
         self.warming: list[WarmUpReads] = []
-        # The server that was last added to the group.
-        self.grouped: ServerIdentity | None = None
         # The bytes that each server has read in each of its runs.
         self.server_reads: dict[ServerIdentity, list[int | None]] = {}
-        # The instructions of the start of a hook's shell.
+        # The server that was last added to the control group.
+        self.grouped_server: ServerIdentity | None = None
+        # The instructions of the start of a hook's shell (begin_hook).
         self.hook_instructions: int | None = None
         # How hyperfine and the server were scheduled before the timed runs, such as {"nice 0, ..."}.
         self.client_scheduling: set[str] = set()
         self.server_scheduling: set[str] = set()
 
-        # Facts about the present run, which are set before it. `before` is None if no run has begun.
-        self.is_timed = False
-        self.before: Snapshot | None = None
-        self.devices = CountedDevices()
-        # None if the caches were not cleared before the run.
+        # The present run. query_cleared() sets `cleared` before begin(), if caches were cleared, and begin()
+        # sets the others.
         self.cleared: ClearedResidency | None = None
-        # The input in memory before a timed run; None if it is not queried.
-        self.input_before: caches.Residency | None = None
-        # The facts about the machine at the begin of a timed run.
-        self.begin_evidence: Evidence = {}
+        self.begun_run: BegunRun | None = None
         # By side: "client" and "server".
         self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
         self.sampler: MemorySampler | None = None
 
+    def _can_check_input(self) -> bool:
+        """Return True if a query of the input is quick, changes no caches, and shows what a run has read."""
+        # Files that a command writes to its input, as a commit does, are in memory without a read.
+        if not self.input or self.input.is_written or self.input.gets_traces:
+            return False
+        return self.has_cached_names and caches.have_few_files(*self.input.folders)
+
     def measure_line(self) -> None:
         """Measure the line, if there is one. All runs get this evidence."""
-        if not self.networks:
+        if not self.line:
             return
-        link = self.networks.link
-        measured = self.networks.measure()
+        link = self.line.link
+        measured = self.line.measure()
         self.line_evidence = {
             "line_delay_ms": link.delay_ms,
             "line_rate_mbit": link.rate_mbit,
@@ -198,9 +212,9 @@ class EvidenceCollector:
 
     def measure_line_again(self) -> Evidence:
         """Return the evidence of the line after the runs; {} without a line with a delay, limit or loss."""
-        if not self.networks or not self.networks.link.is_shaped:
+        if not self.line or not self.line.link.is_shaped:
             return {}
-        measured = self.networks.measure_again()
+        measured = self.line.measure_again()
         return {
             "line_round_trip_after_ms": measured.round_trip_ms,
             "line_to_server_after_mbit": measured.to_server_mbit,
@@ -216,7 +230,7 @@ class EvidenceCollector:
         # With cached names, the query of the input opens only files whose inodes are in memory.
         has_opened_input = self.input is not None and not self.has_cached_names
         # None: there is no output, it has no bytes yet, or it cannot be queried.
-        has_opened_output = self.cleared.written is not None
+        has_opened_output = self.cleared.output is not None
         return has_opened_input or has_opened_output
 
     def begin_hook(self, hyperfine_pid: int) -> None:
@@ -231,18 +245,25 @@ class EvidenceCollector:
     def begin(self, hyperfine_pid: int, is_timed: bool) -> None:
         """Read the counters before a run. Before a timed run, also read facts about the machine.
 
-        hyperfine starts a timed run as soon as the calling hook ends. This process starts an untimed run.
+        hyperfine starts a timed run as soon as the calling hook, a shell, ends. This process itself starts an
+        untimed run. All work after the reading of the counters counts for the run, so they are read late.
         """
-        self.is_timed = is_timed
         if self.server:
-            # The processes of earlier connections must end before this run. Otherwise they count for it.
+            # A process of an earlier connection that ended within this run would count for it.
             self.server.await_connections()
-        # end() does not choose devices: counts of other devices could not be subtracted, and the choice makes
-        # calls on NFS, which would count for the run.
-        self.devices = self._choose_devices()
-        if not is_timed:
-            self.before = self._snapshot([hyperfine_pid])
-            return
+        # end() reads the counters of the same devices, so it does not choose them again. To choose them also
+        # makes calls on NFS, which would then count for the run.
+        devices = self._choose_devices()
+        if is_timed:
+            self._begin_timed_run(hyperfine_pid, devices)
+        else:
+            before = self._snapshot([hyperfine_pid, os.getpid()], devices)
+            self.begun_run = BegunRun(
+                is_timed=False, devices=devices, before=before, input_before=None, facts={}
+            )
+
+    def _begin_timed_run(self, hyperfine_pid: int, devices: CountedDevices) -> None:
+        """Read facts about the machine, then the counters, and start to count what the run itself does."""
         counted_pids = {"client": [hyperfine_pid]}
         # The server first, then its descendants.
         server_pids: list[int] = []
@@ -253,17 +274,21 @@ class EvidenceCollector:
         client_pids = process_facts.family(hyperfine_pid)
         self.client_scheduling |= process_facts.read_scheduling(client_pids)
         self.server_scheduling |= process_facts.read_scheduling(server_pids)
-        self.input_before = self._query_input() if self.checks_input else None
-        self.begin_evidence = {
+        input_before = self._query_input() if self.checks_input else None
+        facts: Evidence = {
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
         }
-        # This hook is a shell, a child of hyperfine. When it ends, within the run, the kernel adds its counts
-        # to those of hyperfine. This reading has these counts as well, so they cancel out.
-        self.before = self._snapshot(client_pids)
+        # One of `client_pids` is the shell of this hook. When it ends, within the run, the kernel adds its
+        # counts to those of hyperfine. This reading has these counts, too. So the difference between it and
+        # the reading after the run is without them.
+        before = self._snapshot(client_pids, devices)
         # Until the run starts, only the lines below and the end of this hook follow.
         now = datetime.datetime.now(datetime.UTC)
-        self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
+        facts["started_at"] = now.strftime(TIME_FORMAT)
+        self.begun_run = BegunRun(
+            is_timed=True, devices=devices, before=before, input_before=input_before, facts=facts
+        )
         self.instruction_counters = instructions.count_instructions(counted_pids)
         if self.samples_memory and server_pids:
             self.sampler = MemorySampler(server_pids[0])
@@ -271,51 +296,58 @@ class EvidenceCollector:
     def end(self, hyperfine_pid: int, is_last: bool = False) -> Evidence | None:
         """Return the evidence of a timed run that has ended, such as {"client_read_bytes": 4096, ...}.
 
-        After an untimed run, add its reads to `warming`, and return None. Also return None in the hook after
-        begin_hook(), before which there was no run.
+        After an untimed run, add its reads to `warming`, and return None. For two timed runs, the hooks of
+        hyperfine call these methods:
+
+        - setup: begin_hook()
+        - prepare: end(), begin(). There was no run yet: this end() stores the count of begin_hook(), and
+          returns None. Run 1 follows.
+        - prepare: end(), begin(). Run 2 follows.
+        - cleanup: end()
         """
-        # These counters end before all other steps, because the steps execute instructions, too.
+        # All steps below execute instructions, so these counters end first.
         instruction_counts = self._end_instruction_counters()
         # close() ends the sampler, whose peak is read below.
         sampler = self.sampler
         self.close()
-        before = self.before
-        self.before = None
-        if not before:
+        run = self.begun_run
+        self.begun_run = None
+        if run is None:
             # Since begin_hook(), only the shell of this hook was started.
             self.hook_instructions = instruction_counts.get("client_instructions")
             return None
 
-        if instruction_counts:
-            # The start of this hook's shell was counted with the run.
-            counted = instruction_counts["client_instructions"]
-            instruction_counts["client_instructions"] = subtract(counted, self.hook_instructions)
+        self._subtract_hook(instruction_counts)
         if self.server:
-            # The kernel adds the counts of a process to its parent's when the process ends.
+            # Only when a process has ended, the kernel adds its counts to those of the server, its parent.
             self.server.await_connections()
-        after = self._snapshot([hyperfine_pid])
+        client_pids = [hyperfine_pid]
+        if not run.is_timed:
+            # An untimed run is a child of this process, not of hyperfine.
+            client_pids.append(os.getpid())
+        after = self._snapshot(client_pids, run.devices)
         # The sync comes after the counters were read, because it writes to the device itself.
         sync_s = None
         if self.measures_sync and self.output:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
-        counts = self._describe_run(before, after, instruction_counts)
+        counts = self._describe_run(run.before, after, instruction_counts)
         # The key exists only if the same server ran before and after the run. The sampled peak also covers
         # processes that have ended.
         if sampler and "server_peak_memory_bytes" in counts:
             counts["server_peak_memory_bytes"] = sampler.peak_bytes
         # The earlier runs of this server process, timed or not, have filled its caches.
         earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
-        if not self.is_timed:
+        if not run.is_timed:
             reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads))
             return None
 
-        # The query opens files, so it comes after all counters were read.
         evidence = {
-            **self._query_residency(is_last),
+            # This query may open files, so it comes after all counters were read.
+            **self._query_residency(run.input_before, is_last),
             **counts,
-            **self.begin_evidence,
+            **run.facts,
             **self.line_evidence,
         }
         if sync_s is not None:
@@ -342,6 +374,13 @@ class EvidenceCollector:
         self.instruction_counters = {}
         return counts
 
+    def _subtract_hook(self, instruction_counts: dict[str, int | None]) -> None:
+        """Subtract the start of a hook's shell from the client's instructions, with which it was counted."""
+        # There are no counts where nothing can be counted.
+        if instruction_counts:
+            counted = instruction_counts["client_instructions"]
+            instruction_counts["client_instructions"] = subtract(counted, self.hook_instructions)
+
     def _choose_devices(self) -> CountedDevices:
         """Return the block devices of input and output, before a run. Their reads and writes are counted."""
         folders: list[Path] = []
@@ -358,25 +397,23 @@ class EvidenceCollector:
         # Without a folder that the command writes to, as for a log, all devices count writes.
         return counters.choose_devices(*folders, written=written_folders or folders)
 
-    def _snapshot(self, client_pids: list[int]) -> Snapshot:
+    def _snapshot(self, client_pids: list[int], devices: CountedDevices) -> Snapshot:
         """Read all counters of machine, client and server now. The difference of two snapshots is one run.
 
         `client_pids` are the processes that count as the client: hyperfine, and before a timed run also its
         children that still live. The counts of a process include its ended children's.
         """
-        counted_pids = list(client_pids)
-        if not self.is_timed:
-            # An untimed run is a child of this process, not of hyperfine.
-            counted_pids.append(os.getpid())
-        client = process_facts.usage(counted_pids)
+        client = process_facts.usage(client_pids)
+        # The time of vcsbench itself is not that of other programs (_estimate_others). A line between client
+        # and server may have a relay, a process of vcsbench that delays the data.
         own_cpu_s = time.process_time()
-        if self.networks:
-            own_cpu_s += self.networks.cpu_s()
+        if self.line:
+            own_cpu_s += self.line.cpu_s()
         return Snapshot(
-            machine=counters.read_counters(self.devices),
+            machine=counters.read_counters(devices),
             client=client,
             own_cpu_s=own_cpu_s,
-            network=self.network.read_counts() if self.network else None,
+            network_output=self.network_output.read_counts() if self.network_output else None,
             server=self._read_server(),
         )
 
@@ -389,9 +426,9 @@ class EvidenceCollector:
         group_cpu_s = None
         if self.group:
             # A server is started outside of the group. This one was started since the last reading.
-            if self.grouped != identity:
+            if self.grouped_server != identity:
                 self.group.add(pid)
-                self.grouped = identity
+                self.grouped_server = identity
             group_cpu_s = self.group.cpu_s()
         family, used = process_facts.family_usage(pid)
         ended_faults = process_facts.ended_children_faults(family)
@@ -412,29 +449,25 @@ class EvidenceCollector:
             before.client, after.client, process_facts.IO_COUNTS, "client_"
         )
         network_counts: EvidencePart = {}
-        if before.network and after.network:
+        if before.network_output and after.network_output:
             network_counts = count_growth(
-                before.network, after.network, NetworkCounts._fields, "network_"
+                before.network_output, after.network_output, NetworkCounts._fields, "network_"
             )
         server_counts = _count_server(before, after)
         load = counters.measure_load(before.machine, after.machine)
         evidence = {**events, **client_counts, **network_counts, **server_counts, **load}
 
-        # Without counts, the server's CPU time is taken as 0 s. None: the kernel does not report it.
-        server_s = server_counts.get("server_cpu_s", 0.0)
-        other_programs = _estimate_others(before, after, load["busy_s"], server_s)
-        # The kernel adds the CPU time of an ended process to its parent's in whole ticks, too coarse a
-        # unit for a short time. The estimate above has used this time: `busy_s` is in ticks as well.
-        has_group = _count_group_cpu(before, after) is not None
-        is_in_ticks = not has_group and _have_server_processes_ended(before, after)
-        is_short = server_s is not None and server_s < COARSE_S
-        if is_in_ticks and is_short:
+        # None if the kernel does not report it, and 0 s without the same server before and after the run.
+        server_cpu_s = server_counts.get("server_cpu_s", 0.0)
+        other_programs = _estimate_others(before, after, load["busy_s"], server_cpu_s)
+        # A coarse time is good enough for the estimate above, but not as the server's own column.
+        if _is_server_cpu_too_coarse(before, after, server_cpu_s):
             evidence["server_cpu_s"] = None
 
         if self.server:
             evidence |= _describe_server(self.server, before, after, self.runs_hooks)
-        if self.network:
-            evidence |= self.network.facts()
+        if self.network_output:
+            evidence |= self.network_output.facts()
         evidence |= instruction_counts
         evidence["instructions_why_not"] = instructions.why_no_instructions()
         return evidence | other_programs
@@ -449,45 +482,65 @@ class EvidenceCollector:
         self.server_reads[server] = [*earlier_reads, rchar]
         return earlier_reads
 
-    def _query_residency(self, is_last: bool) -> EvidencePart:
+    def _query_residency(
+        self, input_before: caches.Residency | None, is_last: bool
+    ) -> EvidencePart:
         """Return how much of input and output was in memory before and after a run, as shares from 0 to 1.
 
-        Example: {"resident_before": 0.0, "resident_after": 0.75, "resident_of": "all files", ...}.
-        `resident_of` has the number of files that were queried after the run.
+        The input is what the command reads, such as a repository, and the output what it writes. Example:
+        {"resident_before": 0.0, "resident_after": 0.75, "written_resident_before": 0.0, ...}.
         """
         cleared = self.cleared
         # These shares do not belong to the next run.
         self.cleared = None
         is_cleared = cleared is not None
         before = cleared or ClearedResidency()
-        # A query opens files, and that changes caches. After a run with cleared caches, this is accepted,
-        # because the query shows what the run has loaded. Otherwise, only the last run is queried.
-        may_query = is_cleared or is_last
-        # `input_before` is set only if a query of the input is quick and changes no caches (`checks_input`).
-        queried = self._query_input() if may_query or self.input_before else None
-        read_after = queried if may_query else None
+        # A query may open files, and so change the caches for the next run. It is needed after a run with
+        # cleared caches, because a cold run is judged by it. Of other runs, only the last one has a query.
+        may_open_files = is_cleared or is_last
         evidence: EvidencePart = {
             "cache_cleared_by": self.clearing if is_cleared else "",
-            "subject_bytes": self.input.size if self.input else None,
-            "resident_before": _share(before.read),
-            "resident_after": _share(read_after),
-            "resident_after_bytes": read_after.pages_bytes if read_after else None,
-            "resident_of": read_after.coverage if read_after else "",
+            **self._describe_input(before.input, input_before, may_open_files),
         }
-        if queried and self.input_before:
-            # The difference is negative if the kernel has dropped pages of the input within the run.
-            grown_bytes = queried.pages_bytes - self.input_before.pages_bytes
-            evidence["input_loaded_bytes"] = max(0, grown_bytes)
         if not self.output:
             return evidence
-        evidence["written_resident_before"] = _share(before.written)
-        if may_query:
+        evidence["written_resident_before"] = _share(before.output)
+        if may_open_files:
             # The parts of a working copy are its database, pristine and working files.
             for part, paths in self.output.parts().items():
                 evidence[f"{part}_resident"] = _share(caches.query_residency(*paths))
         return evidence
 
+    def _describe_input(
+        self,
+        cleared: caches.Residency | None,
+        input_before: caches.Residency | None,
+        may_open_files: bool,
+    ) -> EvidencePart:
+        """Return the size of the input, and how much of it was in memory before and after a run.
+
+        `cleared` was queried after caches were cleared, and `input_before` directly before the run. Either is
+        None if it was not queried. `resident_of` has the number of files that were queried after the run.
+        """
+        # `input_before` is from a query that opens only files in memory. Such a query disturbs no later run.
+        can_query = may_open_files or input_before is not None
+        queried = self._query_input() if can_query else None
+        after = queried if may_open_files else None
+        evidence: EvidencePart = {
+            "subject_bytes": self.input.size if self.input else None,
+            "resident_before": _share(cleared),
+            "resident_after": _share(after),
+            "resident_after_bytes": after.pages_bytes if after else None,
+            "resident_of": after.coverage if after else "",
+        }
+        if queried and input_before:
+            # The difference is negative if the kernel has dropped pages of the input within the run.
+            grown_bytes = queried.pages_bytes - input_before.pages_bytes
+            evidence["input_loaded_bytes"] = max(0, grown_bytes)
+        return evidence
+
     def _query_input(self) -> caches.Residency | None:
+        """Return how much of the input is in memory; None if unknown. With cached names, no cache changes."""
         if self.input and self.has_cached_names:
             return caches.query_residency_by_names(self.input.size, *self.input.folders)
         return _query_subject(self.input)
@@ -531,6 +584,22 @@ def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
         return before.server is not after.server
     # The page faults of ended children grow with the end of each child.
     return before.server.ended_faults != after.server.ended_faults
+
+
+def _is_server_cpu_too_coarse(
+    before: Snapshot, after: Snapshot, server_cpu_s: float | None
+) -> bool:
+    """Return True if the server's CPU time in a run is short, and was counted in whole ticks (10 ms).
+
+    The kernel adds the time of an ended process to its parent's in ticks. Below COARSE_S, two ticks are more
+    than a tenth of the time.
+    """
+    # The control group counts in microseconds.
+    if _count_group_cpu(before, after) is not None:
+        return False
+    if not _have_server_processes_ended(before, after):
+        return False
+    return server_cpu_s is not None and server_cpu_s < COARSE_S
 
 
 def _estimate_others(
@@ -589,18 +658,19 @@ def _have_server_processes_changed(
 ) -> bool:
     """Return True if a process of the server was started or has ended within a run.
 
-    With `runs_hooks`, the server also starts hooks of the repository. They do not count here.
+    The lists of pids lack a process that was started and has ended within the run. But the kernel adds its
+    page faults to its parent's, which shows its end (_have_server_processes_ended). With `runs_hooks`, hooks
+    of the repository end in the same way. They do not count here.
     """
     pids_before = before.server.pids if before.server else []
     pids_after = after.server.pids if after.server else []
     if pids_before != pids_after:
         return True
-    if runs_hooks and after.server:
-        # The page faults of a hook look like those of a server process that has ended within the run. So the
-        # kind of the server decides: a svnserve without threads starts a process for each client.
-        return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
-    # A process that was started and has ended within the run has no pid in either list.
-    return _have_server_processes_ended(before, after)
+    if not runs_hooks or not after.server:
+        return _have_server_processes_ended(before, after)
+    # Page faults do not show whether a hook or a process for a client has ended. So the kind of the server
+    # decides: a svnserve without threads starts a process for each client.
+    return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
 
 
 def _query_subject(subject: Subject | None) -> caches.Residency | None:

@@ -111,11 +111,15 @@ class Server:
         host: str = HOST,
         in_network: EnterNetwork = nullcontext,
     ) -> None:
-        """Prepare the server of the folder `root`, without a port or a process.
+        """Prepare the server of the folder `root`. Its port is reserved later, by the first use of `port`.
 
-        `files` is the folder of `self.file`. If `files` is a copy, messages name `source`, the user's file.
-        `run` is a private folder for the files that are written for this server. `options` are those of the
-        cell, such as ["--compression", "5"].
+        - `files` is the folder of the server configuration, with the file `self.file`. If it is a copy,
+          messages name `source`, the user's own file.
+        - `run` is a private folder for the files that are written for this server.
+        - `options` are those of the cell, such as ["--compression", "5"].
+        - `deployment` are settings such as encryption, passwords and access rules.
+        - `in_network()` returns a context. Within it, this process makes sockets and starts processes in the
+          network of the server. By default, that is the network of this process.
         """
         self.root = root
         self.files = files
@@ -126,7 +130,7 @@ class Server:
         self.source = source or files / self.file
         self.host = host
         self.in_network = in_network
-        # The user that clients of this server need; None for anonymous clients.
+        # The name and password that clients of this server need; None for anonymous clients.
         self.credentials: Credentials | None = None
         if deployment.authentication:
             self.credentials = credentials.make_credentials()
@@ -137,7 +141,7 @@ class Server:
         self.variables = dict(self.needed_variables)
         self.argv: list[str] = []
         self.process: processes.Process | None = None
-        # The socket that reserves the port.
+        # The socket that reserves the port, from the first use of `port` on.
         self.reserved: socket.socket | None = None
         # The pids of the processes that listen on the port.
         self.listeners: list[int] = []
@@ -449,38 +453,51 @@ class Svnserve(Server):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration for svnserve, such as /proc/self/fd/6; "" without a configuration.
+        """The path of svnserve's configuration, such as /proc/self/fd/6; "" if it needs none.
 
-        The first use writes the configuration and its files, and sets `settings` to its text. So all starts
-        of the server have the same files. The configuration replaces conf/svnserve.conf of each repository,
-        so the copies stay unchanged.
+        The first use writes the file, so all starts of the server have the same one.
         """
-        # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
-        files = {}
+        return self._write_configuration()
+
+    def _write_configuration(self) -> str:
+        """Write svnserve's configuration, and the files that it names. Return its path; "" if it needs none.
+
+        Set `settings` to its text, and variables for SASL. svnserve then does not read conf/svnserve.conf of
+        the repositories, so the copies stay unchanged.
+        """
+        # By their names in the configuration: {"rules": "/proc/self/fd/5"}.
+        named_files: dict[str, str] = {}
         if self.credentials and self.deployment.authentication == SASL:
-            # svnserve's library SASL finds its configuration and database by SASL_CONF_PATH, a variable of
-            # the environment. So they are not in `files`.
-            folder = self.run / "sasl"
-            folder.mkdir(mode=0o700)
-            server_user.grant(folder, 0o750)
-            server_path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
-            configuration = folder / "svn.conf"
-            database = folder / "sasldb"
-            credentials.make_sasl_database(database, self.credentials)
-            text = credentials.sasl_configuration(f"{server_path}/{database.name}")
-            configuration.write_text(text)
-            for file in (configuration, database):
-                server_user.grant(file, 0o640)
-            self.variables["SASL_CONF_PATH"] = server_path
+            # The library SASL finds its files by this variable, so the configuration does not name them.
+            self.variables["SASL_CONF_PATH"] = self._write_sasl_files(self.credentials)
         elif self.credentials:
             passwords = credentials.svnserve_passwords(self.credentials)
-            files["passwords"] = self._write("passwords", passwords.encode())
+            named_files["passwords"] = self._write("passwords", passwords.encode())
         if self.deployment.has_rules:
-            files["rules"] = self._write("authz", self.rules.encode())
-        self.settings = svnserve_configuration(self.deployment, files)
+            named_files["rules"] = self._write("authz", self.rules.encode())
+        self.settings = svnserve_configuration(self.deployment, named_files)
         if not self.settings:
             return ""
         return self._write("svnserve.conf", self.settings.encode())
+
+    def _write_sasl_files(self, user: Credentials) -> str:
+        """Write configuration and database of svnserve's library SASL, and return their folder for svnserve.
+
+        The database has the name and password of `user`.
+        """
+        folder = self.run / "sasl"
+        folder.mkdir(mode=0o700)
+        server_user.grant(folder, 0o750)
+        # svnserve inherits the open folder, and gets a path such as /proc/self/fd/5.
+        server_path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
+        configuration = folder / "svn.conf"
+        database = folder / "sasldb"
+        credentials.make_sasl_database(database, user)
+        text = credentials.sasl_configuration(f"{server_path}/{database.name}")
+        configuration.write_text(text)
+        for file in (configuration, database):
+            server_user.grant(file, 0o640)
+        return server_path
 
 
 class Httpd(Server):
@@ -509,32 +526,25 @@ class Httpd(Server):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration for httpd, such as /proc/self/fd/6.
+        """The path of httpd's configuration, such as /proc/self/fd/6.
 
-        The first use writes the configuration and its files, so all starts of the server have the same files.
-        The configuration includes the user's `httpd.conf`. Only the directives of the deployment (`settings`)
-        come after it, so that no other directive replaces them.
-
-        httpd opens its files and its writable folder by paths such as /proc/self/fd/5, in which no character
-        is a wildcard.
+        The first use writes the file, so all starts of the server have the same one.
         """
-        directives_file = self.files / self.file
+        return self._write_configuration()
+
+    def _write_configuration(self) -> str:
+        """Write httpd's configuration, and the files that it names. Return its path, and set `settings`.
+
+        It includes the user's `httpd.conf`. Only `settings`, the directives of the deployment, come after
+        that file, so that no other directive replaces them. httpd opens all files by paths such as
+        /proc/self/fd/5, in which no character is a wildcard.
+        """
+        user_file = self.files / self.file
         try:
-            directives = read_bytes(directives_file, DIRECTIVES_LIMIT)
+            user_directives = read_bytes(user_file, DIRECTIVES_LIMIT)
         except FileNotFoundError:
-            raise missing_server_file(directives_file) from None
-        # The files that the settings name, such as {"rules": "/proc/self/fd/5"}.
-        files = {}
-        if self._certificate:
-            for name, path in self._certificate._asdict().items():
-                server_user.grant(path, 0o640)
-                files[name] = self._hand_over(path.name, os.O_RDONLY)
-        if self.credentials:
-            hashes = credentials.hash_password(self.credentials, self.deployment.authentication)
-            files["passwords"] = self._write("passwords", hashes.encode())
-        if self.deployment.has_rules:
-            files["rules"] = self._write("authz", self.rules.encode())
-        self.settings = "\n".join(httpd_directives(self.deployment, files))
+            raise missing_server_file(user_file) from None
+        self.settings = "\n".join(httpd_directives(self.deployment, self._write_deployed_files()))
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
             # The folder that httpd writes its own files to, such as httpd.pid.
@@ -546,10 +556,27 @@ class Httpd(Server):
             # Older releases refuse this directive, so it is written only for a path that needs it.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
             modules=self._list_load_directives(),
-            directives=self._write(DIRECTIVES, directives),
+            directives=self._write(DIRECTIVES, user_directives),
             deployed=self.settings,
         )
         return self._write("httpd.conf", os.fsencode(text))
+
+    def _write_deployed_files(self) -> dict[str, str]:
+        """Write the files that `settings` name, and return their paths, such as {"rules": "/proc/self/fd/5"}.
+
+        They are the certificate and its key, the passwords and the access rules, if the deployment has them.
+        """
+        files: dict[str, str] = {}
+        if self._certificate:
+            for name, path in self._certificate._asdict().items():
+                server_user.grant(path, 0o640)
+                files[name] = self._hand_over(path.name, os.O_RDONLY)
+        if self.credentials:
+            hashes = credentials.hash_password(self.credentials, self.deployment.authentication)
+            files["passwords"] = self._write("passwords", hashes.encode())
+        if self.deployment.has_rules:
+            files["rules"] = self._write("authz", self.rules.encode())
+        return files
 
     @cached_property
     def _certificate(self) -> Certificate | None:
@@ -607,10 +634,9 @@ class Httpd(Server):
         return encrypted
 
     def _check_options(self) -> None:
-        """Check the options of the command line, and then the effect of the user's directives.
+        """Raise UserError if httpd has several children, or another `KeepAlive` than that of the cell.
 
-        Raise UserError for other options, for several children of httpd, and for another `KeepAlive` than
-        that of the cell.
+        The user's directives can cause both. As for each server, the options of the command line come first.
         """
         super()._check_options()
         # httpd has answered, so it has started its children. They listen on the port, as it does itself.
@@ -622,15 +648,18 @@ class Httpd(Server):
                 f"with an empty one. Remove them."
             )
         # "on" or "off"; "" for httpd's default, which is not checked.
-        keep_alive = self.deployment.keep_alive
-        if not keep_alive:
-            return
+        if self.deployment.keep_alive:
+            self._check_keep_alive(self.deployment.keep_alive)
+
+    def _check_keep_alive(self, keep_alive: str) -> None:
+        """Raise UserError unless httpd keeps connections open after answers ("on") or closes them ("off")."""
         answer = ""
         with suppress(*NO_ANSWER):
             answer = self._request(KEPT_GREETING)
         if not answer:
+            # httpd has ended since its start, or hangs.
             raise self._end_failed_start()
-        # With this header, httpd announces that it closes the connection.
+        # httpd announces by this header that it closes the connection.
         is_closed = "\nconnection: close" in answer.lower()
         must_close = keep_alive == "off"
         if is_closed != must_close:

@@ -72,27 +72,35 @@ class ServerGroup:
 
 
 def _make_folder() -> Path | None:
-    """Make a control group without an effect on its processes, and return its folder; None if impossible."""
-    # In version 2 of control groups, all controllers have the same groups, so "cpu" finds those of all.
+    """Make a control group that only counts CPU time, and return its folder; None if that is impossible.
+
+    It is a child of the group of this process. It must not change when its processes run.
+    """
+    # In version 2 of control groups, all controllers have the same groups, so "cpu" finds those of all. The
+    # first one is the group of this process, and the others are its ancestors.
     folders = [group.folder for group in groups("cpu") if group.version == 2]
     if not folders:
         return None
-    # The other groups are ancestors of this process's group.
     own_folder = folders[0]
-    # Remove the groups of killed processes, whose pids are in the names.
-    for old_folder in own_folder.glob(f"{NAME}*"):
-        pid = old_folder.name.removeprefix(NAME)
-        if not Path("/proc", pid).exists():
-            with contextlib.suppress(OSError):
-                old_folder.rmdir()
+    _remove_abandoned_groups(own_folder)
     folder = own_folder / f"{NAME}{os.getpid()}"
     try:
         folder.mkdir()
     except OSError:
         return None
-    # With a controller, the kernel would give the group its own share of the processors.
-    if read(folder / "cgroup.controllers").strip():
+    # A controller limits or shares out a resource: by "cpu", the group would get a share of the processors.
+    controllers = read(folder / "cgroup.controllers").strip()
+    if controllers:
         with contextlib.suppress(OSError):
             folder.rmdir()
         return None
     return folder
+
+
+def _remove_abandoned_groups(own_folder: Path) -> None:
+    """Remove the groups that killed processes have left. Their names end with the pid of their process."""
+    for old_folder in own_folder.glob(f"{NAME}*"):
+        pid = old_folder.name.removeprefix(NAME)
+        if not Path("/proc", pid).exists():
+            with contextlib.suppress(OSError):
+                old_folder.rmdir()

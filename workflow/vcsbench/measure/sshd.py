@@ -230,10 +230,12 @@ class Sshd(Server):
         reason = why_no_ssh_folder(self.run)
         if reason:
             raise UserError(f"{reason}.")
-        # sshd closes the descriptors that it inherits, so it opens its files by name.
+        # sshd opens its files by their names, so its user has to search this private folder. Other servers
+        # inherit the open files, but sshd closes all descriptors that it inherits.
         self._let_server_search_run()
         self._make_keys()
-        # Without a shell for the id of the servers' user, sshd would start no session.
+        # A list of users for sshd, with one user: that of this process, or of root's servers. sshd needs the
+        # user's shell to run a command, and in the system's list, the user of root's servers has none.
         ids = server_user.server_ids() or server_user.ServerIds(os.geteuid(), os.getegid())
         user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
         self.write_file("passwd", user.encode())

@@ -251,17 +251,13 @@ def _count_calls(cell: CellSetup) -> tuple[Counter[str], Counter[str] | None]:
     """
     # As in rounds with warm caches, the server is started before the output is reset for the first time.
     cell.start_server()
-    # If the command changes its input, as a commit does, reset_output() ends the server. Otherwise, the next
-    # start does nothing.
-    cell.reset_output()
-    cell.start_server()
+    _prepare_run(cell)
     began = time.monotonic()
     capture(cell.one_request, discard_output, cell.folder / "untraced.log")
     untraced_s = time.monotonic() - began
     limit_s = max(cell.timed.limit_s, MAX_SLOWDOWN * untraced_s)
 
-    cell.reset_output()
-    cell.start_server()
+    _prepare_run(cell)
     request = cell.one_request._replace(limit_s=limit_s)
     if not cell.server:
         return trace_command(request), None
@@ -271,6 +267,14 @@ def _count_calls(cell: CellSetup) -> tuple[Counter[str], Counter[str] | None]:
     # A process of the connection may still make calls after the client has ended.
     cell.server.await_connections()
     return client, server_strace.end()
+
+
+def _prepare_run(cell: CellSetup) -> None:
+    """Put back what the command writes, with a server that runs."""
+    # This ends the server if the command changes its input, as a commit does.
+    cell.reset_output()
+    # A server that still runs is not started again.
+    cell.start_server()
 
 
 # An external would add the calls of another working copy, or fail without its server.

@@ -223,23 +223,24 @@ class ExitTracer(threading.Thread):
         """Attach to the child, and read the counts of each traced process when it stops before its exit.
 
         With ptrace(2), the kernel stops a traced process shortly before its exit, and at a few other events.
+        At the stop before the exit, _continue_stopped() reads the counts, and detaches from the process.
         """
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         # The starting thread waits for this, even if tracing is not allowed.
         self.is_attached.set()
         while is_allowed:
-            # PEEK leaves the event in place. The end of the child must stay there, because another thread of
-            # this process waits for it with process.wait().
+            # Wait for the next event of a traced process. PEEK leaves it in place.
             try:
                 event = os.waitid(os.P_ALL, 0, PEEK)
             except ChildProcessError:
                 # No traced process is left.
                 return
             assert event
-            if event.si_pid == self.pid and event.si_code in ENDED:
-                # The child was already about to exit when the trace began, so it has not stopped. From a
-                # child that stops, this thread detaches before its end.
+            has_child_ended = event.si_pid == self.pid and event.si_code in ENDED
+            if has_child_ended:
+                # The child was about to exit when the trace began, so it has not stopped, and has no counts.
+                # This event stays in place: another thread waits for it with process.wait().
                 return
             # Take the event. WAIT_OWN excludes the children of other threads.
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)

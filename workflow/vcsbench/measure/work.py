@@ -238,45 +238,35 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
     """Return the fingerprint of a dump, and its last revision (`youngest`), by reading its records.
 
-    A node is a changed path in a revision. Digest and bytes exclude three parts that differ between equal
-    repositories: `urls`, some headers (LEFT_OUT), and revision 0's date. With `nodes_only`, they also exclude
-    everything before the first node, such as the properties of the only revision.
+    A record is a revision, or a node (a changed path in the revision before it). Digest and bytes exclude
+    parts that differ between equal repositories: `urls`, some headers, and revision 0's date. With
+    `nodes_only`, they exclude everything before the first node, such as the properties of the only revision.
     """
-    # A dump is a sequence of records, one for each revision and for each node. A record has lines of headers,
-    # an empty line, and as many bytes of content as its header `Content-length` gives (none without it).
     digest = UrlFreeDigest(urls)
     revisions = 0
     youngest = 0
     nodes = 0
-    # These two are facts about the present record.
-    content_length = 0
-    is_revision_0 = False
-    for line in stream:
-        if line.startswith(NODE):
-            nodes += 1
-        is_digested = nodes > 0 or not nodes_only
-        # The empty line after the headers. The content follows.
-        if line == b"\n":
-            if is_digested:
+    while headers := _read_headers(stream):
+        # A record has as many bytes of content as its header `Content-length` gives, and none without it.
+        content_length = 0
+        is_revision_0 = False
+        for line in headers:
+            if line.startswith(NODE):
+                nodes += 1
+            elif line.startswith(LENGTH):
+                content_length = int(line[len(LENGTH) :])
+            elif line.startswith(REVISION):
+                revisions += 1
+                youngest = int(line[len(REVISION) :])
+                is_revision_0 = youngest == 0
+            is_digested = nodes > 0 or not nodes_only
+            if is_digested and not _is_left_out(line, is_revision_0):
                 digest.update(line)
-                _add_content(digest, stream, content_length, is_revision_0)
-            else:
-                # Skip the properties of the revision.
-                stream.read(content_length)
-            content_length = 0
-            is_revision_0 = False
-            continue
-        if line.startswith(LENGTH):
-            content_length = int(line[len(LENGTH) :])
-        elif line.startswith(REVISION):
-            revisions += 1
-            youngest = int(line[len(REVISION) :])
-            is_revision_0 = youngest == 0
-        # The lengths in the headers of revision 0 include its date.
-        is_date_length = is_revision_0 and LENGTH_OF_REVISION_0.match(line)
-        is_left_out = is_date_length or LEFT_OUT.match(line)
-        if is_digested and not is_left_out:
-            digest.update(line)
+        if is_digested:
+            _add_content(digest, stream, content_length, is_revision_0)
+        else:
+            # Skip the properties of the revision.
+            stream.read(content_length)
     return {
         "revisions": revisions,
         "youngest": youngest,
@@ -284,6 +274,24 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
         "digest": digest.end(),
         "bytes": digest.bytes,
     }
+
+
+def _read_headers(stream: IO[bytes]) -> list[bytes]:
+    """Return the lines up to the next empty line of a dump, and this line; [] at the end of the dump."""
+    headers: list[bytes] = []
+    for line in stream:
+        headers.append(line)
+        if line == b"\n":
+            break
+    return headers
+
+
+def _is_left_out(header: bytes, is_revision_0: bool) -> bool:
+    """Return True for a header that differs between equal repositories (LEFT_OUT)."""
+    # The lengths in the headers of revision 0 include its date.
+    if is_revision_0 and LENGTH_OF_REVISION_0.match(header):
+        return True
+    return bool(LEFT_OUT.match(header))
 
 
 def _add_content(
@@ -312,22 +320,14 @@ PRISTINES = Path(".svn", "pristine")
 def estimate_compressed_bytes(target: Path) -> int:
     """Return an estimate of the size of a tree's files if zlib compressed each file; 0 without files.
 
-    Of a working copy, the unmodified files are taken: a server may send equal contents once.
+    A working copy has each different content once in its folder PRISTINES. Only the files there count,
+    because a server may send equal contents only once.
     """
     pristines = target / PRISTINES
     top = pristines if pristines.is_dir() else target
-    total_bytes = 0
-    # The path of a file and the place in it, in bytes.
-    pieces: list[tuple[str, int]] = []
-    for folder, _, names in os.walk(top):
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            status = os.lstat(path)
-            if not stat.S_ISREG(status.st_mode):
-                continue
-            total_bytes += status.st_size
-            pieces += [(path, start) for start in range(0, status.st_size, PIECE_BYTES)]
-    # The same ones in each run. Every tenth piece might be of one kind of file only.
+    total_bytes, pieces = _list_pieces(top)
+    # Random pieces, because pieces at equal distances might be of one kind of file only. The fixed seed gives
+    # the same sample in each run.
     sample = random.Random(0).sample(pieces, min(len(pieces), COMPRESSED_PIECES))
     read_bytes = 0
     compressed_bytes = 0
@@ -342,6 +342,21 @@ def estimate_compressed_bytes(target: Path) -> int:
     # A server does not compress files that would grow.
     share = min(1.0, compressed_bytes / read_bytes)
     return int(share * total_bytes)
+
+
+def _list_pieces(top: Path) -> tuple[int, list[tuple[str, int]]]:
+    """Return the bytes of all files below a folder, and their pieces of PIECE_BYTES: (path, first byte)."""
+    total_bytes = 0
+    pieces: list[tuple[str, int]] = []
+    for folder, _, names in os.walk(top):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            total_bytes += status.st_size
+            pieces += [(path, start) for start in range(0, status.st_size, PIECE_BYTES)]
+    return total_bytes, pieces
 
 
 ADMINISTRATIVE = b".svn"
@@ -423,9 +438,8 @@ GIT_REFS = ("for-each-ref", "--format=%(objectname) %(refname)")
 def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False) -> Fingerprint:
     """Return the numbers of objects, refs and files of a clone, and a digest of all of them and of HEAD.
 
-    A bare clone has no `files`. The digest leaves out `urls` in the contents of files. A partial clone
-    (`is_partial`) was made with a filter, so that it lacks most contents of files (blobs). Raise UserError if
-    it has blobs that are not of its HEAD, and that no ref names. Return {} for a clone without objects.
+    A bare clone has no `files`. The digest leaves out `urls` in the contents of files. Return {} for a clone
+    without objects. Raise UserError if the server ignored the filter of a partial clone (`is_partial`).
     """
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import read_head, run_git
@@ -433,25 +447,13 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     git = clone / ".git"
     is_bare = not git.exists()
     repository = clone if is_bare else git
-    # Lines such as b"9f86... blob". Packs differ from run to run, because several threads make them.
+    # Lines such as b"9f86... blob". They are compared instead of packs (git's files of many objects), which
+    # differ from run to run, because several threads make them.
     objects = run_git(repository, *GIT_OBJECTS)
     if not objects:
         return {}
     if is_partial:
-        blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
-        # Lines such as b"100644 blob 9f86...\tfile". git before 2.36 knows no other format.
-        head_files = run_git(repository, "ls-tree", "-r", "HEAD")
-        head_blobs = {line.split()[2] for line in head_files.splitlines()}
-        # A filter leaves out no object that a ref names. Lines such as b"9f86... refs/tags/key", and for a
-        # tag with a message also b"9f87... refs/tags/key^{}" with the object that it leads to.
-        refs_and_tags = run_git(repository, "show-ref", "--dereference")
-        named_objects = {line.split()[0] for line in refs_and_tags.splitlines()}
-        # git itself only warns if the server ignores the filter.
-        if not blobs <= head_blobs | named_objects:
-            raise UserError(
-                f"{clone}: the server ignored the filter, and sent all objects. Use a newer git, or leave "
-                f"out commands with `--filter`."
-            )
+        _check_partial_clone(clone, repository, objects)
     refs = run_git(repository, *GIT_REFS)
     digest = hashlib.sha256(objects + refs + os.fsencode(read_head(repository)))
     work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}
@@ -461,6 +463,31 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
         digest.update(str(tree_work.get("digest", "")).encode())
         work["files"] = tree_work.get("files", 0)
     return {**work, "digest": digest.hexdigest()[:16]}
+
+
+def _check_partial_clone(clone: Path, repository: Path, objects: bytes) -> None:
+    """Raise UserError if a clone has contents of files (blobs) that its filter should have left out.
+
+    It should have only the blobs of HEAD, which git fetches for the working tree, and blobs that a ref names
+    directly: no filter leaves out such an object. `objects` are lines such as b"9f86... blob".
+    """
+    # Most kinds of work need no git.
+    from vcsbench.systems.git_program import run_git
+
+    blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
+    # Lines such as b"100644 blob 9f86...\tfile". git before 2.36 knows no other format.
+    head_files = run_git(repository, "ls-tree", "-r", "HEAD")
+    head_blobs = {line.split()[2] for line in head_files.splitlines()}
+    # Lines such as b"9f86... refs/tags/key", and for a tag with a message also b"9f87... refs/tags/key^{}"
+    # with the object that it leads to.
+    refs_and_tags = run_git(repository, "show-ref", "--dereference")
+    named_objects = {line.split()[0] for line in refs_and_tags.splitlines()}
+    # git itself only warns if the server ignores the filter.
+    if not blobs <= head_blobs | named_objects:
+        raise UserError(
+            f"{clone}: the server ignored the filter, and sent all objects. Use a newer git, or leave "
+            f"out commands with `--filter`."
+        )
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from vcsbench import axis_names
 from vcsbench.axes import axis_of, measured_values
@@ -123,51 +123,77 @@ def _path(axes: AxisValues) -> str:
 def _read_points(
     env: Environment, study: Study, values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
-    """Return the axis values of all cells that the configuration includes and does not exclude.
+    """Return the points of a study's grid: the axis values of each cell that the configuration selects.
 
-    A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
-    values of the other axes (`values`). A part of `exclude` removes all combinations that it matches. A cell
-    that two parts include is in the result twice. Combinations outside of a command's `restrict_to` are left
-    out. Raise UserError for a wrong or too large part, for one whose combinations are all left out by
-    `restrict_to`, and if no combination is left.
+    A point is, for example, {"command": "log", "format": "f7"}. A part of `include`, such as {"format":
+    ["f6"]}, stands for all points with this format, and with any of the `values` on all other axes. Points
+    are left out if a part of `exclude` matches them, or if the `restrict_to` of their command forbids them. A
+    point that two parts include is in the result twice.
+
+    Raise UserError for a wrong or too large part, for a part that `restrict_to` alone has emptied, and if no
+    point is left.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
     for index, configured in enumerate(grid.exclude):
         excluded_parts.append(_read_part(env, study, values, ("exclude", index), configured))
-    points = []
+    points: list[dict[str, str]] = []
     has_excluded = False
     for index, configured in enumerate(grid.include):
+        keys: list[str | int] = ["grid", study.name, "include", index]
         part = _read_part(env, study, values, ("include", index), configured)
+        # The values of the part's points on each axis of the study.
         choices = {axis: part.get(axis, values[axis]) for axis in values}
-        # After a slip in the configuration, there may be millions of combinations.
+        # After a slip in the configuration, there may be millions of points.
         number = math.prod(len(names) for names in choices.values())
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
-            raise env.config.error(["grid", study.name, "include", index], text)
-        # The commands whose `restrict_to` leaves out combinations of this part.
-        restricted: dict[str, Command] = {}
-        # True if `restrict_to` allows a combination, or `exclude` removes it first. Then the part is right.
-        has_other = False
-        for combination in product(*choices.values()):
-            axes = dict(zip(choices, combination, strict=True))
-            if any(matches_cell(axes, excluded) for excluded in excluded_parts):
-                has_excluded = True
-                has_other = True
-                continue
-            command = study.command(axes)
-            if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
-                restricted[study.command_name(axes)] = command
-                continue
-            has_other = True
-            points.append(_without_inapplicable(study, command, axes))
-        if restricted and not has_other:
-            text = _why_restricted(restricted)
-            raise env.config.error(["grid", study.name, "include", index], text)
+            raise env.config.error(keys, text)
+        selection = _select_points(study, choices, excluded_parts)
+        # A part that has forbidden points only is a mistake. A part with excluded points may be empty.
+        has_other_points = bool(selection.points) or selection.has_excluded
+        if selection.restricted and not has_other_points:
+            raise env.config.error(keys, _why_restricted(selection.restricted))
+        points += selection.points
+        has_excluded = has_excluded or selection.has_excluded
     if not points:
         remedy = "Take something out of its `exclude`" if has_excluded else "Name other values"
         raise env.config.error(["grid", study.name], f"no cell is left. {remedy}.")
     return points
+
+
+class _Selection(NamedTuple):
+    """The points of a part of a grid that are measured, and the reasons why others are left out.
+
+    - `has_excluded`: a part of `exclude` matches some points.
+    - `restricted`: the commands whose `restrict_to` forbids some points, by their names.
+    """
+
+    points: list[dict[str, str]]
+    has_excluded: bool
+    restricted: dict[str, Command]
+
+
+def _select_points(
+    study: Study,
+    choices: Mapping[str, Sequence[str]],
+    excluded_parts: Sequence[Mapping[str, list[str]]],
+) -> _Selection:
+    """Return the points with one of the `choices` on each axis, without excluded and forbidden ones."""
+    points = []
+    has_excluded = False
+    restricted: dict[str, Command] = {}
+    for combination in product(*choices.values()):
+        axes = dict(zip(choices, combination, strict=True))
+        if any(matches_cell(axes, excluded) for excluded in excluded_parts):
+            has_excluded = True
+            continue
+        command = study.command(axes)
+        if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
+            restricted[study.command_name(axes)] = command
+            continue
+        points.append(_without_inapplicable(study, command, axes))
+    return _Selection(points, has_excluded, restricted)
 
 
 def _without_inapplicable(study: Study, command: Command, axes: AxisValues) -> dict[str, str]:
@@ -211,9 +237,9 @@ def _read_part(
 ) -> dict[str, list[str]]:
     """Return one part of a grid with a list of values for each axis that it names.
 
-    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `place` is the list of
-    the grid that has the part, and the index in this list, such as ("include", 0). Raise UserError for an
-    unknown axis or value.
+    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `values` has all values
+    of the study's axes. `place` is the list of the grid that has the part, and the index in this list, such
+    as ("include", 0). Raise UserError for an axis or value that `values` lacks.
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
@@ -222,7 +248,7 @@ def _read_part(
             text = f"the study has no such axis. It has {', '.join(values)}."
             raise env.config.error(keys, text)
         names = axis_values(configured_values)
-        # Some names stand for values of this machine: `current` may be the format f8.
+        # The axis replaces a name that stands for a value on this machine: `current` becomes f8, for example.
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
@@ -272,11 +298,12 @@ def is_fixed_cost(axes: AxisValues) -> bool:
 def fixed_cost_points(
     study: Study, cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
 ) -> list[dict[str, str]]:
-    """Return the axis values of the cells that measure the fixed cost of `cells` on an empty repository.
+    """Return the axis values of the cells that measure the fixed cost of `cells`.
 
-    Cells that differ only in the axes SAME_FIXED_COST, such as format and cache state, share one cell of
-    fixed cost. There is none for traffic, for a command with `fixed_cost: false` (it fails on an empty
-    repository), and if no candidate can be measured here. `caches` are the values of the axis `cache`.
+    Fixed cost is the time of the same command on an empty repository. It does not depend on the axes
+    SAME_FIXED_COST, such as format and cache state. So cells that differ only there share one cell of fixed
+    cost. That cell may have any format, and any of the cache states `caches`. Of these candidates, the best
+    one that this machine can measure is taken. If it can measure none, the fixed cost is not measured.
     """
     # By the values of a cell on all other axes than SAME_FIXED_COST: {(("command", "log"), ...): {...}}.
     point_by_group: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
@@ -284,24 +311,33 @@ def fixed_cost_points(
         group = tuple((axis, value) for axis, value in axes.items() if axis not in SAME_FIXED_COST)
         if group in point_by_group:
             continue
-        command = study.command(axes)
-        # Traffic has a fixed duration, and each of its requests includes the start of a client.
-        if command.fixed_cost is False or command.traffic is not None:
-            continue
-        # A cell without a repository has no empty one in its place.
-        if not axes.get(axis_names.REPOSITORY_AXIS):
+        if not _has_fixed_cost(study.command(axes), axes):
             continue
         for candidate in _fixed_cost_candidates(axes, caches):
-            if not why_skip(candidate):
+            is_measurable = not why_skip(candidate)
+            if is_measurable:
                 point_by_group[group] = candidate
                 break
     return list(point_by_group.values())
 
 
+def _has_fixed_cost(command: Command, axes: AxisValues) -> bool:
+    """Return True if a cell has a fixed cost that its command shows on an empty repository."""
+    # With `fixed_cost: false`, the command fails there, for example.
+    if command.fixed_cost is False:
+        return False
+    # Traffic has a fixed duration, and each of its requests includes the start of a client.
+    if command.traffic is not None:
+        return False
+    # A cell without a repository has no empty one in its place.
+    return bool(axes.get(axis_names.REPOSITORY_AXIS))
+
+
 def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the axis values of cells that may measure the fixed cost of a cell, the best one first."""
-    # An empty repository has nothing to pack, and its git form is made with one pack and packed refs.
-    candidates = {
+    """Yield axis values to measure the fixed cost of a cell (on an empty repository), the best ones first."""
+    # The values to try on some axes, the best first; all other axes keep the cell's value. An empty
+    # repository has nothing to pack. In git, vcsbench makes it with one pack and packed refs.
+    values_to_try = {
         axis_names.REPOSITORY_AXIS: [EMPTY],
         axis_names.PACKING_AXIS: ["nopack"],
         axis_names.FORMAT_AXIS: [axes.get(axis_names.FORMAT_AXIS, ""), *EMPTY_FORMATS],
@@ -313,7 +349,8 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
     }
     choices = []
     for axis, value in axes.items():
-        # An axis that does not apply to the cell does not apply to its fixed cost either.
-        choices.append(candidates[axis] if axis in candidates and value else [value])
+        # An axis that does not apply to the cell ("") does not apply to its fixed cost either.
+        is_replaced = axis in values_to_try and value != ""
+        choices.append(values_to_try[axis] if is_replaced else [value])
     for combination in product(*choices):
         yield dict(zip(axes, combination, strict=True))

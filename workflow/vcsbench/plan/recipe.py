@@ -68,32 +68,49 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     default of the command or the study.
     """
     command = study.command(axes)
-    # Later values replace earlier ones: of the study, of the user's repository (it may have one packing in
-    # all studies), and of the command.
+    defaults = _defaults_of_cell(study, command, axes, env)
+    keys = _with_axes(_keys_of_command(command, env), axes, defaults, env)
+    recipe = _with_number_of_runs(keys)
+    # Four keys depend on several axes. The first two functions change the recipe itself.
+    # git has another server for `http` than Subversion. This sets `access`.
+    use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
+    # A working copy may be on the file system of the cell's storage. This sets `filesystem`.
+    use_cell_storage(recipe, axes.get(FILESYSTEM_AXIS) or defaults.get(FILESYSTEM_AXIS, ""), env)
+    recipe["state"] = _state_of_cell(recipe, command)
+    recipe["network"] = choose_network(recipe, env)
+    return recipe
+
+
+def _defaults_of_cell(
+    study: Study, command: Command, axes: Mapping[str, str], env: Environment
+) -> dict[str, str]:
+    """Return the values of axes that a cell has without a value of its own: {"packing": "pack", ...}.
+
+    They come from the study, the cell's repository and the command. Later ones replace earlier ones.
+    """
     defaults = dict(study.defaults)
+    # The configuration can fix the packing of a repository for all studies.
     repository = env.repositories.get(axes.get("repo", ""), {})
     if "packing" in repository:
         defaults["packing"] = str(repository["packing"])
     if command.defaults is not None:
         defaults.update(command.defaults)
-    keys = _with_axes(_keys_of_command(command, env), axes, defaults, env)
+    return defaults
+
+
+def _with_number_of_runs(keys: dict[str, object]) -> Recipe:
+    """Return keys as a recipe, with a number of timed runs in place of "auto"."""
     # The keys come from many places, so their types cannot be checked.
     recipe = cast("Recipe", keys)
-    # The following keys depend on several axes.
-    if keys["runs"] == AUTO:
-        link = recipe.get("link")
-        # Over a slow line, most of the time is waiting, which scatters little, and a run takes long.
-        if link and link["delay_ms"] >= SLOW_LINE_MS:
-            recipe["runs"] = 1
-        else:
-            recipe["runs"] = recipe["state"].get("runs", 1)
-    # This sets recipe["access"]: `http` of git is another server than `http` of Subversion.
-    use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
-    # The file system of a working copy may be that of the cell's storage.
-    use_cell_storage(recipe, axes.get(FILESYSTEM_AXIS) or defaults.get(FILESYSTEM_AXIS, ""), env)
-    recipe["state"] = _state_of_cell(recipe, command)
-    recipe["network"] = choose_network(recipe, env)
-    return recipe
+    if keys["runs"] != AUTO:
+        return recipe
+    link = recipe.get("link")
+    # Over a slow line, most of the time is waiting, which scatters little, and a run takes long.
+    if link and link["delay_ms"] >= SLOW_LINE_MS:
+        runs = 1
+    else:
+        runs = recipe["state"].get("runs", 1)
+    return {**recipe, "runs": runs}
 
 
 def _with_axes(
@@ -152,14 +169,15 @@ def _state_of_cell(recipe: Recipe, command: Command) -> State:
     """
     # All cells share the dictionary of a state (STATES).
     state = recipe["state"].copy()
-    # draft_recipe() has set recipe["runs"] by now. The default must not change the digest of the recipe.
+    # This is a default for the recipe's own `runs`, which are set already. In the recipe, it would only make
+    # results out of date if it changed.
     state.pop("runs", None)
     # These further warm-up runs fill the caches of a server.
     warmup_of_server = state.pop("warmup_of_server", 0)
     is_remote = "remote" in recipe
     if recipe["access"]["server"] or is_remote:
         state["warmup"] += warmup_of_server
-    # The command's own warm-up also replaces a discarded first run.
+    # The command's own number replaces that of the state, and `discard`: one more run that does not count.
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
@@ -200,17 +218,17 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
 
 
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
-    """Return the complete recipe of a cell: its draft with digests of code, server files and binaries.
+    """Return the complete recipe of a cell: its draft, with digests of code, server files and binaries.
 
     The last key is the `digest` of all other keys but NOT_DIGESTED. A result with another digest is out of
-    date.
+    date. So a key that cannot change a result is left empty or out.
     """
     # "" without a server configuration, and for systems other than Subversion, which read none.
     files_digest = ""
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
         files_digest = _files_digest(env.root / draft["server_folder"], files)
-    # Without a step that clears caches, no result depends on the way to clear them, such as "drop-caches".
+    # The way to clear caches, such as "drop-caches". Without a step that clears them, it changes no result.
     clearing = ""
     if CacheState(draft["state"]).clears_caches:
         clearing = env.machine.clearing(env.config.settings.clear_caches)
@@ -226,12 +244,13 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         # The digests of programs and Subversion's libraries, and the digests of all libraries that they load.
         "binaries": binaries_of(draft, env),
         "linked": linked_of(draft, env),
+        # The folder that the command writes to.
         "targets": _target_folder(draft, env),
     }
     if "repository" in draft:
-        # The size of spacers decides where the files of the copies lie on the disk.
+        # The mean size of spacers: files that scatter the files of a repository's copies on the disk.
         recipe["fragmentation_kib"] = env.config.settings.fragmentation_kib
-    # The nodes of a cluster have different disks, but have to agree on the digest.
+    # The nodes of a cluster (`is_elsewhere`) have different disks, but have to agree on the digest.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
     digested = {key: value for key, value in recipe.items() if key not in NOT_DIGESTED}
@@ -299,13 +318,16 @@ def why_not_isolated(draft: Recipe, env: Environment) -> str:
 
 
 def why_not_closed(draft: Recipe, env: Environment) -> str:
-    """Return why a cell must not be measured: other users could read its files of a private repository."""
+    """Return why other users could read a private repository's files in a cell's folders; "" if they cannot.
+
+    vcsbench closes its folders to other users by a mode. Some file systems, such as vfat, keep no modes.
+    """
     if not is_private_cell(draft, env):
         return ""
     # _folders() needs this key, which a draft lacks.
     recipe: Recipe = {**draft, "targets": _target_folder(draft, env)}
     folders = _folders(recipe, env)
-    # The file system of a guest is an image in this folder.
+    # The file system of a guest (virtual machine) is an image in this folder of the host.
     if "scratch" in draft.get("filesystem", {}):
         folders.append(draft["filesystem"]["scratch"])
     for folder in folders:

@@ -67,37 +67,41 @@ def decision_of(study: str, number: int) -> str:
 class SamplingBatches:
     """The decided rounds of each block of a study, from its decision files."""
 
-    def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
-        """Read the decision of the last batch that has rounds.
+    def __init__(
+        self, study: str, root: Path, least_rounds: int, blocks: Mapping[str, str]
+    ) -> None:
+        """Read the last decision on rounds of each block (cells that are measured next to each other).
 
-        Batch 1 has `least` rounds of each block. `blocks` has the digest of the repositories of each block:
-        {"log/ruby/cold": "9f86d081884c7d65"}. A block whose repositories differ from those of the decision
-        gets `least` rounds.
+        Rounds are measured in batches. Batch 1 has `least_rounds` rounds of each block. Before each later
+        batch, a decision is written: the total rounds of each block after the batch. `blocks` has the digest
+        of the repositories of each block: {"log/ruby/cold": "9f86d081884c7d65"}. A decision on a block counts
+        only while the block has the same digest.
         """
         self.study = study
         self.root = root
-        self.least = least
+        self.least_rounds = least_rounds
         self.blocks = blocks
         # The total rounds of each block, by batch. A decision with rounds never changes, so it is read once.
-        self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
-        # Earlier decisions are not read, because the last one has the total rounds of each block.
-        self._last_at_start = 1
-        numbers = []
+        self._rounds_by_batch = {1: dict.fromkeys(blocks, least_rounds)}
+        decided_batches = []
         for path in (root / BUDGET_FOLDER / study).glob("batch*.json"):
             match = re.fullmatch(r"batch(\d+)\.json", path.name)
             if match:
-                numbers.append(int(match[1]))
-        for number in sorted(numbers, reverse=True):
-            rounds = self._rounds_after(number)
-            if rounds is not None:
+                decided_batches.append(int(match[1]))
+        # The last decision may be to measure no more, so the last one with rounds is searched from the end.
+        # It has the total rounds, so earlier ones are not read.
+        self._last_at_start = 1
+        for number in sorted(decided_batches, reverse=True):
+            if self._rounds_after(number) is not None:
                 self._last_at_start = number
                 break
 
     def _rounds_after(self, number: int) -> dict[str, int] | None:
-        """Return the total rounds of each block after a batch; None if its decision adds no rounds.
+        """Return the total rounds of each block after a batch; None for a batch without rounds.
 
-        A decision is, for example, {"gives": true, "of": {"log/cold": "9f86..."}, "rounds": {"log/cold": 7}},
-        with the digest of the repositories of each block in `of`.
+        The decision on the batch is a file, such as {"gives": true, "of": {"log/cold": "9f86..."}, "rounds":
+        {"log/cold": 7}}. `gives` is false if the batch has no rounds, which ends the run. `of` has the
+        digests of the blocks' repositories. A block with another digest by now begins again.
         """
         if number in self._rounds_by_batch:
             return self._rounds_by_batch[number]
@@ -105,11 +109,11 @@ class SamplingBatches:
         decision = read_json(self.root / decision_of(self.study, number))
         if not decision.get("gives"):
             return None
-        # `least` may be larger now than when the decision was made.
-        rounds = dict.fromkeys(self.blocks, self.least)
+        rounds = dict.fromkeys(self.blocks, self.least_rounds)
         for block, digest in self.blocks.items():
             if decision["of"].get(block) == digest:
-                rounds[block] = max(self.least, decision["rounds"][block])
+                # The user may have raised the least number of rounds since the decision.
+                rounds[block] = max(self.least_rounds, decision["rounds"][block])
         self._rounds_by_batch[number] = rounds
         return rounds
 
@@ -183,9 +187,11 @@ def remove_unreadable(root: Path) -> list[Path]:
         if folder.name in UNCHECKED or not folder.is_dir():
             continue
         for path in sorted(folder.rglob("*.*")):
-            if _is_readable_file(path):
+            # An earlier turn may have removed the whole folder of this file (below).
+            is_gone = not os.path.lexists(path)
+            if is_gone or _is_readable_file(path):
                 continue
-            # Snakemake would not notice one missing file in the folder of a study.
+            # The output of some rules is a folder, in which Snakemake would not notice one missing file.
             is_in_output_folder = folder.name in OUTPUT_FOLDERS
             output = path.parent if is_in_output_folder else path
             remove_path(output)
@@ -198,13 +204,14 @@ def _is_readable_file(path: Path) -> bool:
 
     A folder, and a file whose read fails, are no damaged files: return True for them.
     """
-    # remove_unreadable() may just have removed the folder of the file.
-    if path.suffix not in (".json", ".csv") or not os.path.lexists(path):
+    if path.suffix not in (".json", ".csv"):
         return True
-    # The values of a cell are the folders of its path. Some may have dots, such as the repository `x.json`.
+    # The results of a repository named `x.json` are in a folder of this name.
     if os.path.isdir(path) and not os.path.islink(path):
         return True
     try:
+        # The limit of CSV files (1 GiB) is also for JSON files, which are smaller. Above it, read_bytes()
+        # raises UserError.
         content = read_bytes(path, CSV_BYTES)
         if path.suffix == ".json":
             json.loads(content)

@@ -264,24 +264,26 @@ def _plan_copies(
 ) -> list[PlannedCopy]:
     """Return the missing copies of variants in a work folder, each with the job that makes it.
 
-    The source of a job is the loaded or packed repository or, if that is gone, the first intact copy of the
-    variant. If there is no source, remove the metadata of the variant's copies, so that the next run loads
-    the repository again, and raise UserError.
+    A variant is a repository in one format and packing. The source of its copies is the loaded or packed
+    repository or, if that is gone, the first intact copy. Raise UserError if there is no source.
     """
+    # The keys are pairs of a variant and the number of a copy. All files of the copies are checked.
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     planned = []
     for variant, missing_number in missing:
-        paths: dict[int, Path] = {}
+        path_by_number: dict[int, Path] = {}
         for number in range(1, settings.copies + 1):
-            paths[number] = repository.copy_path(folder, variant.name, number)
-        intact = [path for number, path in paths.items() if (variant, number) not in missing]
+            path_by_number[number] = repository.copy_path(folder, variant.name, number)
+        intact_copies = [
+            path for number, path in path_by_number.items() if (variant, number) not in missing
+        ]
         source = staged_path(loads[variant.repo, variant.format], variant)
-        if not source and intact:
-            source = intact[0]
+        if not source and intact_copies:
+            source = intact_copies[0]
         if not source:
-            # This run has checked only a sample of the files. So it may have taken the copies for intact, and
-            # planned no load. The next run counts copies without metadata as missing.
-            for path in paths.values():
+            # The plan of this run has checked only a sample of the files. If it has missed the damage, this
+            # run does not load the repository. Without metadata, the copies are missing for the next run.
+            for path in path_by_number.values():
                 repository.metadata_file(path).unlink(missing_ok=True)
             raise UserError(
                 f"{folder}: no copy of {variant.name} is intact, and the loaded repository is "
@@ -289,7 +291,7 @@ def _plan_copies(
             )
         store = variant.system.store
         files = store.list_files(source)
-        job = CopyJob(source, paths[missing_number], files, store.finish_copy)
+        job = CopyJob(source, path_by_number[missing_number], files, store.finish_copy)
         planned.append(PlannedCopy(variant, missing_number, job))
     return planned
 
@@ -338,17 +340,10 @@ def _make_batch(
     damaged. After any error, all of these copies are removed.
     """
     jobs = [copy.job for copy in planned]
-    # A source that is itself a copy needs no verification: it was made from a verified repository, and its
-    # digest is compared below.
-    folders_to_verify = set()
-    for copy in planned:
-        load_folder = Path(loads[copy.variant.repo, copy.variant.format]["path"])
-        if copy.job.source.parent == load_folder:
-            folders_to_verify.add(load_folder)
     try:
         temporary = workdir.make(TEMPORARY)
         # The end of this block raises DamagedError for damage.
-        with verify.verifying(sorted(folders_to_verify)):
+        with verify.verifying(_folders_of_loaded_sources(planned, loads)):
             contents = copy_and_compare(
                 jobs,
                 temporary,
@@ -357,16 +352,7 @@ def _make_batch(
             )
         # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is a copy has its digest in its metadata. If the source is damaged, it loses them, so
-        # that the next run makes it again.
-        for job, content in zip(jobs, contents, strict=True):
-            source_metadata = repository.read_metadata(job.source)
-            if source_metadata and source_metadata["digest"] != content.digest:
-                repository.metadata_file(job.source).unlink()
-                raise UserError(
-                    f"{job.source}: its files have other bytes than were written, though none was written "
-                    f"to since. Check the device, and run again to make the copy again."
-                )
+        _check_copied_sources(jobs, contents)
         for copy, content in zip(planned, contents, strict=True):
             load = loads[copy.variant.repo, copy.variant.format]
             metadata = _describe_copy(copy, load, content, settings.fragmentation_kib)
@@ -377,6 +363,37 @@ def _make_batch(
         raise
     finally:
         workdir.remove(TEMPORARY)
+
+
+def _folders_of_loaded_sources(planned: Sequence[PlannedCopy], loads: Loads) -> list[Path]:
+    """Return the folders of the loaded repositories from which copies are made, such as loaded/ruby/f7.
+
+    All other sources are copies themselves, which _check_copied_sources() checks.
+    """
+    folders = set()
+    for copy in planned:
+        load_folder = Path(loads[copy.variant.repo, copy.variant.format]["path"])
+        is_loaded = copy.job.source.parent == load_folder
+        if is_loaded:
+            folders.add(load_folder)
+    return sorted(folders)
+
+
+def _check_copied_sources(jobs: Sequence[CopyJob], contents: Sequence[Content]) -> None:
+    """Raise UserError if a source that is itself a copy has changed since it was made.
+
+    `contents` has the content of each new copy, which equals that of its source. The damaged source loses its
+    metadata, so that the next run makes it again.
+    """
+    for job, content in zip(jobs, contents, strict=True):
+        # Only copies have metadata, with the digest of their files from when they were made.
+        source_metadata = repository.read_metadata(job.source)
+        if source_metadata and source_metadata["digest"] != content.digest:
+            repository.metadata_file(job.source).unlink()
+            raise UserError(
+                f"{job.source}: its files have other bytes than were written, though none was written "
+                f"to since. Check the device, and run again to make the copy again."
+            )
 
 
 def _describe_copy(

@@ -100,10 +100,11 @@ class GitPreparation(Preparation):
     def make_states(
         self, loaded: Path, states: Sequence[str], builds: Sequence[Programs] = ()
     ) -> dict[str, float]:
-        """Make a repository in each state, such as "bitmap" or "bitmap_20000-loose", from the loaded one.
+        """Make a repository in each state from the loaded one, such as "bitmap" or "bitmap_20000-loose".
 
-        Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}. If the git on the PATH is too
-        old for a state, that of one of `builds` makes the state.
+        A state is an upkeep ("bitmap": how git has stored the objects), perhaps with a number and a storage
+        of refs. Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}. If the git on the PATH
+        is too old for a state, that of one of `builds` makes the state.
         """
         seconds_by_upkeep: dict[str, float] = {}
         with progress.stage("making states", len(states), "states") as stage:
@@ -111,8 +112,8 @@ class GitPreparation(Preparation):
                 stage.done = index
                 state = git_store.parse_state(name)
                 seconds = make_state(loaded, state, builds).upkeep_s
-                # With many added refs, git's commands take longer. So the time with the repository's own refs
-                # replaces the time of the same upkeep with other refs.
+                # Several states may have one upkeep, and git's commands take longer with many added refs. So
+                # the time with the loaded repository's own refs counts. Without it, the first time does.
                 has_own_refs = state.refs == git_store.AS_IS_REFS
                 if has_own_refs or state.upkeep not in seconds_by_upkeep:
                     seconds_by_upkeep[state.upkeep] = seconds
@@ -152,12 +153,11 @@ def import_history(source: Source, path: Path) -> Facts:
 
 
 def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -> MadeState:
-    """Make a repository in a state, such as GitState("bitmap", "20000", "loose"), next to the loaded one.
+    """Make a repository in a state next to the loaded one, and replace an existing one in this state.
 
-    The seconds of the result are those of the commands for the upkeep, such as `git repack`, without the
-    copy. An existing repository in this state is replaced. If the git on the PATH is too old for the state,
-    that of one of `builds` makes it. After an error, no incomplete repository is left. Raise UserError if git
-    fails, or makes another state.
+    GitState("bitmap", "20000", "loose") is an upkeep (how git has stored the objects), a number of refs and
+    their storage. If the git on the PATH is too old for the state, that of one of `builds` makes it. After an
+    error, no incomplete repository is left. Raise UserError if git fails, or makes another state.
     """
     maker = git_store.find_maker(state, builds)
     if maker is None:
@@ -169,21 +169,7 @@ def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -
     for old in (path, new):
         remove_path(old)
     try:
-        _copy_objects(loaded, new, state.upkeep)
-        if maker != ON_PATH:
-            # From here on, run_git() uses this git for the new repository and for its copies.
-            keep_git(new, maker)
-        # Bitmaps and commit-graphs are made for the refs that exist, so the refs are set first.
-        set_refs(new, loaded, state)
-        if _has_one_pack(state.upkeep):
-            _remove_surplus(new)
-        # The steps so far are no part of the time that an administrator waits for the upkeep.
-        begun = time.monotonic()
-        _bring_into_upkeep(new, state.upkeep)
-        upkeep_s = time.monotonic() - begun
-        # The state's refs may lead to fewer commits than the loaded repository's.
-        (new / COMMITS).unlink(missing_ok=True)
-        git_store.write_commit_count(new)
+        upkeep_s = _fill_state(new, loaded, state, maker)
         mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
         if mismatch:
             raise UserError(f"{new}: git made another state: {mismatch}. Use another git.")
@@ -193,6 +179,30 @@ def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -
         raise
     new.rename(path)
     return MadeState(path, upkeep_s)
+
+
+def _fill_state(new: Path, loaded: Path, state: GitState, maker: Programs) -> float:
+    """Make the repository `new` in a state by the git of `maker`.
+
+    Return the seconds of the commands for the upkeep, such as `git repack`: the time that an administrator
+    would wait. The copy and the refs are no part of it.
+    """
+    _copy_objects(loaded, new, state.upkeep)
+    if maker != ON_PATH:
+        # A note in the repository: from here on, run_git() uses this git for it and for its copies.
+        keep_git(new, maker)
+    # Bitmaps and commit-graphs are made for the refs that exist, so the refs are set first.
+    set_refs(new, loaded, state)
+    if _has_one_pack(state.upkeep):
+        _remove_surplus(new)
+    begun = time.monotonic()
+    _bring_into_upkeep(new, state.upkeep)
+    upkeep_s = time.monotonic() - begun
+    # The copied file COMMITS has the number of commits in the loaded repository. The refs of the state may
+    # lead to fewer commits, so they are counted again.
+    (new / COMMITS).unlink(missing_ok=True)
+    git_store.write_commit_count(new)
+    return upkeep_s
 
 
 def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
@@ -217,7 +227,7 @@ def _has_one_pack(upkeep: str) -> bool:
 
 
 def _remove_surplus(path: Path) -> None:
-    """Remove what a repack may leave: commit-graphs, multi-pack indices, and unreachable loose objects."""
+    """Remove what the next repack may leave: commit-graphs, multi-pack indices, unreachable loose objects."""
     # States that need a commit-graph get a new one later. No state with one pack has a multi-pack index.
     for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
         remove_path(part)
@@ -225,25 +235,29 @@ def _remove_surplus(path: Path) -> None:
 
 
 def _bring_into_upkeep(path: Path, upkeep: str) -> None:
-    """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap.
+    """Bring the objects of a repository into a state of upkeep: first its packs, then the indices for them.
 
-    If the state has many packs, the repository has them already (_copy_objects).
+    For example, "all-indices" is one pack with a bitmap, and then a commit-graph with changed paths. "as-is"
+    and "many-packs" are ready already (_copy_objects).
     """
+    # 1. One pack, with or without a bitmap. The upkeeps with many packs have them already.
     if upkeep in git_store.BITMAP_UPKEEPS:
         run_git(path, *BITMAP_REPACK)
     elif _has_one_pack(upkeep):
         run_git(path, *REPACK)
+    elif upkeep == Upkeep.GEOMETRIC:
+        # The pushes of the last commits have added small packs since the last repack (_push_in_parts).
+        run_git(path, *GEOMETRIC_REPACK)
+    # 2. A commit-graph, or an index over many packs (midx).
     if upkeep == Upkeep.COMMIT_GRAPH:
         run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
     elif upkeep in git_store.CHANGED_PATHS_UPKEEPS:
         run_git(path, "commit-graph", "write", "--reachable", "--changed-paths", "--no-progress")
     elif upkeep in git_store.MIDX_UPKEEPS:
         run_git(path, "multi-pack-index", "write", "--bitmap", "--no-progress")
-        if upkeep == Upkeep.MIDX_REUSE:
-            # The copy's own file `config` has the setting, as the label demands (GitShape.reuses_packs).
-            run_git(path, "config", REUSE_KEY, REUSE_VALUE)
-    elif upkeep == Upkeep.GEOMETRIC:
-        run_git(path, *GEOMETRIC_REPACK)
+    # 3. The setting with which git sends parts of all packs. It is in the repository's own file `config`.
+    if upkeep == Upkeep.MIDX_REUSE:
+        run_git(path, "config", REUSE_KEY, REUSE_VALUE)
 
 
 def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:

@@ -79,24 +79,31 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     # Such as `ref: refs/heads/main`, or the name of a commit if HEAD is detached.
     head = os.fsdecode((loaded / "HEAD").read_bytes())
     object_hash = object_format(loaded)
-    # The empty storage is moved from this new repository. So is the configuration, which names the storage.
-    fresh = path / "fresh"
-    git_store.create_bare(fresh, object_hash, storage)
-    (fresh / "config").replace(path / "config")
-    if storage != git_store.REFTABLE:
+    # A new, empty repository has the files that this one needs. Its configuration names the storage of refs.
+    new_repository = path / "fresh"
+    git_store.create_bare(new_repository, object_hash, storage)
+    (new_repository / "config").replace(path / "config")
+    if storage == git_store.REFTABLE:
+        # create_bare() makes no reftable.
+        remove_path(new_repository)
+        _add_reftable(path, object_hash, head)
+    else:
         (path / "HEAD").write_bytes(os.fsencode(head))
-        (fresh / "refs").replace(path / "refs")
-        remove_path(fresh)
-        return
-    # Only git itself makes the files of an empty reftable, so git makes another repository. The configuration
-    # of that one is not used, because it has other settings than create_bare() writes.
-    remove_path(fresh)
-    init_reftable(fresh, object_hash, git_of(path))
-    (fresh / "reftable").replace(path / "reftable")
+        (new_repository / "refs").replace(path / "refs")
+        remove_path(new_repository)
+
+
+def _add_reftable(path: Path, object_hash: str, head: str) -> None:
+    """Move an empty reftable into the repository at `path`, and set its HEAD to the content `head`."""
+    # Only git itself makes the files of a reftable. The configuration of git's repository is not moved,
+    # because it has other settings than create_bare() writes.
+    made_by_git = path / "fresh"
+    init_reftable(made_by_git, object_hash, git_of(path))
+    (made_by_git / "reftable").replace(path / "reftable")
     # The real HEAD and refs are in the reftable. Without these two placeholders, git finds no repository.
-    (fresh / "HEAD").replace(path / "HEAD")
-    (fresh / "refs").replace(path / "refs")
-    remove_path(fresh)
+    (made_by_git / "HEAD").replace(path / "HEAD")
+    (made_by_git / "refs").replace(path / "refs")
+    remove_path(made_by_git)
     if head.startswith("ref:"):
         run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref:").strip())
     else:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.records import CopyLayout
@@ -52,12 +53,15 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 
 
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
-    """Return the layout of copies from the bytes at which their sampled steps begin on the device.
+    """Return the layout of copies from the places of their files on the device.
 
-    Only copies of one kind, such as packed ones, have the same steps and are compared. An entry of `kinds` is
-    interleaved, for example, if it is {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}}. The verdict is:
+    A step is a revision or, in a packed copy, a shard (usually 1,000 revisions). Only copies of one kind,
+    such as all packed ones, have the same steps. An entry of `kinds` has the bytes at which sampled steps
+    begin, for each copy of a kind: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}}. These copies are
+    interleaved: each step is 4,096 bytes away from the same step of the other copy, and 8,192 bytes from the
+    other step of its own copy. The verdict is:
 
-    - INTERLEAVED if all compared copies are in the largest group of their kind (_largest_group).
+    - INTERLEAVED if the compared copies of each kind lie together: all are in its _largest_group().
     - PARTLY if only some of them are, and APART if none is.
     - ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
     """
@@ -67,47 +71,66 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     if all(len(positions) < 2 for positions in kinds):
         sentence = "are the only copies of their kind"
         return {"verdict": LayoutVerdict.ALONE, "sentence": sentence, "apart": []}
-
-    # For each step of each compared copy, the bytes between it and the same step of the nearest other copy.
-    same_step_gaps: list[int] = []
-    # For each compared copy, the median of the bytes between two of its own steps.
-    other_step_gaps: list[float] = []
-    compared_copies: set[str] = set()
-    grouped_copies: set[str] = set()
-    compared_files = 0
-    for positions_of_kind in kinds:
-        # With a single step, a copy has no distance between its own steps.
-        positions = {copy: steps for copy, steps in positions_of_kind.items() if len(steps) > 1}
-        if len(positions) < 2:
-            continue
-        gap_by_copy = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
-        same_step_gaps += _gaps_to_nearest_copy(positions)
-        other_step_gaps += gap_by_copy.values()
-        compared_copies |= positions.keys()
-        grouped_copies |= _largest_group(positions, gap_by_copy)
-        compared_files += sum(len(steps) for steps in positions.values())
+    comparison = _compare_copies(kinds)
     # Either no kind has two copies with several steps, or no step was sampled in two of its copies.
-    if not same_step_gaps:
+    if not comparison.same_step_gaps:
         return _unknown("there are too few revisions")
 
-    apart = sorted(compared_copies - grouped_copies)
+    apart = sorted(comparison.copies - comparison.grouped)
     if not apart:
         verdict = LayoutVerdict.INTERLEAVED
         statement = "lie interleaved"
-    elif len(apart) == len(compared_copies):
+    elif len(apart) == len(comparison.copies):
         verdict = LayoutVerdict.APART
         statement = "do NOT lie interleaved"
     else:
         verdict = LayoutVerdict.PARTLY
         number = words.count_of(len(apart), "copy lies", "copies lie")
         statement = f"lie interleaved only in part, {number} apart"
-    same_step = words.size(median(same_step_gaps))
-    other_step = words.size(median(other_step_gaps))
+    same_step = words.size(median(comparison.same_step_gaps))
+    own_steps = words.size(median(comparison.own_step_gaps))
     sentence = (
         f"{statement}: the same revision or shard of the nearest other copy is {same_step} away, another one "
-        f"of the same copy {other_step} (medians of {compared_files} sampled files, by FIEMAP)"
+        f"of the same copy {own_steps} (medians of {comparison.files} sampled files, by FIEMAP)"
     )
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
+
+
+class _CopyDistances(NamedTuple):
+    """The distances between the steps of the compared copies of all kinds, in bytes on the device.
+
+    - `copies`, `grouped`: the names of the compared copies, and those in the largest group of their kind.
+    - `same_step_gaps`: for each step of each copy, the bytes to the same step of the nearest other copy.
+    - `own_step_gaps`: for each copy, the median of the bytes between two of its own steps.
+    - `files`: the number of sampled files.
+    """
+
+    copies: set[str]
+    grouped: set[str]
+    same_step_gaps: list[int]
+    own_step_gaps: list[float]
+    files: int
+
+
+def _compare_copies(kinds: Sequence[Positions]) -> _CopyDistances:
+    """Return the distances between copies of the same kind. A kind without two such copies is left out."""
+    copies: set[str] = set()
+    grouped: set[str] = set()
+    same_step_gaps: list[int] = []
+    own_step_gaps: list[float] = []
+    files = 0
+    for positions_of_kind in kinds:
+        # With a single step, a copy has no distance between its own steps.
+        positions = {copy: steps for copy, steps in positions_of_kind.items() if len(steps) > 1}
+        if len(positions) < 2:
+            continue
+        gap_by_copy = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
+        copies |= positions.keys()
+        grouped |= _largest_group(positions, gap_by_copy)
+        same_step_gaps += _gaps_to_nearest_copy(positions)
+        own_step_gaps += gap_by_copy.values()
+        files += sum(len(steps) for steps in positions.values())
+    return _CopyDistances(copies, grouped, same_step_gaps, own_step_gaps, files)
 
 
 def _unknown(reason: str) -> CopyLayout:

@@ -64,11 +64,12 @@ def choose_staging(
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
     - `estimate`: the size of the loaded repository, from before the load.
-    - `repositories`: the number of repositories that each storage gets after the load, such as copies of the
-      loaded one. A larger one counts as several.
+    - `repositories`: how many repositories of this size each storage gets after the load: the loaded one, and
+      copies of it. A copy of twice the size counts as two.
+    - `spacer_bytes`: the bytes of the spacers (files that scatter the copies on the disk) of each storage.
     - `others`: the other loads of this session that have not ended (unfinished_loads).
     - `cores`: the largest number of loads that are made at the same time, with this one; None: all.
-    - `replaced_bytes`: the bytes of the older repositories on each storage that the new ones replace.
+    - `replaced_bytes`: the bytes of older repositories on each storage, removed before new ones are made.
 
     Print the needed and the free space, and that a load is not in `scratch`. Raise UserError if a storage has
     too little space for the repositories of all loads, or if no work folder also has space for the load.
@@ -78,46 +79,27 @@ def choose_staging(
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     for workdir in workdirs:
         workdir.make()
-    # First, the bytes that repositories and spacers take after the load are added up for each device. Work
-    # folders on the same device share its space.
+    # Work folders on the same device share its space.
     devices = {workdir: os.stat(workdir.path).st_dev for workdir in workdirs}
-    bytes_by_device: Counter[int] = Counter()
+    spacers = spacer_bytes or {}
     replaced = replaced_bytes or {}
-    for workdir, number in repositories.items():
-        # An older repository is removed before the new one is made.
-        new_bytes = size * number - replaced.get(workdir, 0)
-        bytes_by_device[devices[workdir]] += max(0, new_bytes)
-    for workdir, spacers in (spacer_bytes or {}).items():
-        bytes_by_device[devices[workdir]] += spacers
-    for other in others:
-        for folder, number_of_bytes in other["storages"].items():
-            # A missing storage is an error of the load that needs it.
-            with contextlib.suppress(OSError):
-                device = os.stat(resolve(folder, scratch.owner)).st_dev
-                bytes_by_device[device] += number_of_bytes
+    bytes_by_device = _count_later_bytes(
+        size, repositories, spacers, replaced, others, root=scratch.owner
+    )
     # By work folder: the bytes that will be taken later on its device, and those that are free there now.
     reserved = {workdir: bytes_by_device[device] for workdir, device in devices.items()}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
+    _print_space(size, repositories, spacers, replaced, free)
 
-    total = words.count_of(sum(repositories.values()), "repository", "repositories")
-    text = f"space for {total} of about {words.size(size)} each"
-    if spacer_bytes:
-        text += f", spacers of {words.size(sum(spacer_bytes.values()))}"
-    if replaced:
-        text += f", in place of {words.size(sum(replaced.values()))}"
-    spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
-    print_progress(f"{text}; {', '.join(spaces)}")
     # Without space for the later repositories, hours of loading would be in vain.
     for workdir in repositories:
         if reserved[workdir] > free[workdir]:
             raise _too_small(workdir, reserved[workdir], free[workdir])
-
-    # Now the first work folder is chosen that has space for the load, too.
     storage_devices = {devices[workdir] for workdir in repositories}
     for workdir in workdirs:
         needed = reserved[workdir] + size
-        # If `scratch` is on the device of a storage, the space for the repositories of the other loads is
-        # reserved already, or older repositories still take it.
+        # Other loads may write to `scratch` at the same time. If it is on the device of a storage, their
+        # space is reserved already, because a loaded repository is one of the later repositories.
         if devices[workdir] not in storage_devices:
             needed += _bytes_at_the_same_time(others, scratch, cores)
         if needed <= free[workdir]:
@@ -129,6 +111,53 @@ def choose_staging(
     # No work folder has enough space. The error names the last one.
     last = workdirs[-1]
     raise _too_small(last, reserved[last] + size, free[last])
+
+
+def _count_later_bytes(
+    size: int,
+    repositories: Mapping[WorkDir, int],
+    spacer_bytes: Mapping[WorkDir, int],
+    replaced_bytes: Mapping[WorkDir, int],
+    others: Sequence[OtherLoad],
+    *,
+    root: str,
+) -> Counter[int]:
+    """Return the bytes that repositories and spacers take on each device after this load and the `others`.
+
+    `size` is that of a repository of this load, and `root` is the checkout. The keys are numbers of devices.
+    """
+    bytes_by_device: Counter[int] = Counter()
+    for workdir, number in repositories.items():
+        # An older repository is removed before the new one is made.
+        new_bytes = size * number - replaced_bytes.get(workdir, 0)
+        bytes_by_device[os.stat(workdir.path).st_dev] += max(0, new_bytes)
+    for workdir, spacers in spacer_bytes.items():
+        bytes_by_device[os.stat(workdir.path).st_dev] += spacers
+    for other in others:
+        for folder, number_of_bytes in other["storages"].items():
+            # A missing storage is an error of the load that needs it.
+            with contextlib.suppress(OSError):
+                device = os.stat(resolve(folder, root)).st_dev
+                bytes_by_device[device] += number_of_bytes
+    return bytes_by_device
+
+
+def _print_space(
+    size: int,
+    repositories: Mapping[WorkDir, int],
+    spacer_bytes: Mapping[WorkDir, int],
+    replaced_bytes: Mapping[WorkDir, int],
+    free: Mapping[WorkDir, int],
+) -> None:
+    """Print the space that the repositories of a load need, and the free bytes of each work folder."""
+    total = words.count_of(sum(repositories.values()), "repository", "repositories")
+    text = f"space for {total} of about {words.size(size)} each"
+    if spacer_bytes:
+        text += f", spacers of {words.size(sum(spacer_bytes.values()))}"
+    if replaced_bytes:
+        text += f", in place of {words.size(sum(replaced_bytes.values()))}"
+    spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
+    print_progress(f"{text}; {', '.join(spaces)}")
 
 
 def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[OtherLoad]:
@@ -147,18 +176,21 @@ def _bytes_at_the_same_time(
 ) -> int:
     """Return how many bytes other loads may still write to `scratch` while this load is made there.
 
-    Loads have a fixed order, and only earlier ones count (`is_earlier`). If each load left space for all
-    others, loads that do not fit together would all be made elsewhere. At most `cores` loads are made at the
-    same time, this one included. So the largest `cores` - 1 of the earlier loads count; None: all of them.
+    Loads have a fixed order, and each leaves space only for earlier ones (`is_earlier`). Otherwise, two loads
+    that do not fit together would leave space for each other, and neither would be made in `scratch`. At most
+    `cores` loads are made at the same time, with this one. So only the `cores` - 1 largest of the earlier
+    loads count; None: all.
     """
-    unwritten = []
+    unwritten_bytes = []
     for other in others:
         if other["is_earlier"] and not _is_staged_elsewhere(other, scratch):
             # The free space has become less by these bytes already.
             written = allocated_bytes(_staging_path(scratch, other))
-            unwritten.append(max(0, other["bytes"] - written))
-    unwritten.sort(reverse=True)
-    return sum(unwritten if cores is None else unwritten[: cores - 1])
+            unwritten_bytes.append(max(0, other["bytes"] - written))
+    unwritten_bytes.sort(reverse=True)
+    if cores is not None:
+        unwritten_bytes = unwritten_bytes[: cores - 1]
+    return sum(unwritten_bytes)
 
 
 def _is_staged_elsewhere(load: OtherLoad, scratch: WorkDir) -> bool:

@@ -121,16 +121,17 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
-        """Return the time when the copies on a storage were made, from their record.
+        """Return the token of the copies on a storage: if it changes, Snakemake makes missing copies again.
 
-        Return the present time without a record, and if copies or empty repositories that were once made are
-        missing or changed, as after a reboot on a tmpfs. Print the missing and changed copies.
+        The token is the time in the record of the copies while all of them are in order. It is the present
+        time without a record, and if copies or empty repositories that were once made are missing or changed,
+        as after a reboot on a tmpfs. Print the missing and changed copies.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
         facts_by_variant = record.get("repositories", {})
-        # The variants whose copies were made from their present source. The identity of the source is a param
-        # of the rule, too. So after a change of the source, Snakemake runs the rule in any case.
+        # The variants whose copies were made from their present source. Another param of the rule has the
+        # identities of the sources. So if a source has changed, Snakemake runs the rule with any token.
         copied_variants = []
         for variant in self.needed[storage]:
             copied_identity = facts_by_variant.get(variant.name, {}).get("identity")
@@ -141,12 +142,7 @@ class PreparedRepositories:
             if variant in copied_variants:
                 lost.append(f"{variant.name}.{number}: {reason}")
         if lost:
-            listed = lost[:LISTED]
-            if len(lost) > LISTED:
-                listed.append(f"and {len(lost) - LISTED} more")
-            copies_are = words.count_of(len(lost), "copy is", "copies are")
-            text = f"{copies_are} missing or changed, and made again ({'; '.join(listed)})"
-            print(f"{workdir}: {text}", file=sys.stderr)
+            _print_lost_copies(workdir, lost)
             return self._now
         # The rule also makes an empty repository for each system.
         for system in {variant.system for variant in copied_variants}:
@@ -178,20 +174,30 @@ class PreparedRepositories:
         return record["made"]
 
     def _has_to_load_again(self, record: LoadRecord, repo: str, fmt: str) -> bool:
-        """Return True if copies or a dump have to be made, but cannot be made from the load of `record`."""
+        """Return True if copies or a dump have to be made, and the repositories of a load do not suffice.
+
+        The load of `record` has made the loaded repository, such as f7.nopack. Others may have been made from
+        it (`is_made`), such as f7.pack. Copies of a variant are made from the one of these in its state.
+        """
         loaded = loaded_path(record)
         for variant in self._without_copies(repo, fmt):
             # The source has changed since the load.
             if record["identity"] != variant.identity:
                 return True
-            # If the packed repository is gone, for example, it is made again from the loaded one (`is_made`).
             can_be_copied = staged_path(record, variant) is not None
+            # If f7.pack is gone, it can be made from f7.nopack again.
             can_be_made = variant.is_made and loaded is not None
             if not can_be_copied and not can_be_made:
                 return True
-        # A dump file serves all formats, and is made from the loaded repository in the first of them.
-        is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
-        if not is_dumped or loaded is not None:
+        # A dump is made from the loaded repository only.
+        return loaded is None and self._has_to_dump(repo, fmt)
+
+    def _has_to_dump(self, repo: str, fmt: str) -> bool:
+        """Return True if the dump file of a repository has to be made from the load in this format.
+
+        A dump file serves all formats, and is made from the loaded repository in the first of them.
+        """
+        if repo not in self.dumps or fmt != self.formats(repo)[0]:
             return False
         dump = self.read_dump(repo)
         return dump is None or not has_dump(dump, self.dumps[repo])
@@ -225,14 +231,15 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
-        """Return the space that a load of a repository in a format needs, by the folder of a storage.
+        """Return the repositories for which there must be space before a source is loaded in a format.
 
-        - `home`: the folder that keeps the loaded repository, such as "/var/tmp".
-        - `repositories`: the number of repositories that each folder needs space for. {"/var/tmp": 7} is for
-          the loaded one, the packed one, and five missing copies. A larger one counts more (size_factor).
-        - `replaced`: the bytes of older repositories that the new ones replace: {"/var/tmp": [81920]}.
-        - `fragmentation_kib`, `copies`: only with spacers, their mean size, and the missing copies:
-          {"/var/tmp": {"pack": 5}}.
+        A load makes one repository, which the folder `home` of a storage keeps. From that, packed ones and
+        then the missing copies are made. With five missing copies in the state "pack", there are 1 + 1 + 5:
+        {"home": "/var/tmp", "repositories": {"/var/tmp": 7}}. The request may have further keys:
+
+        - `replaced`: the bytes of each older repository that a new one replaces: {"/var/tmp": [81920]}.
+        - `fragmentation_kib`, `copies`: the mean size of spacers (files that scatter the copies on the
+          device), and the missing copies by state: {"/var/tmp": {"pack": 5}}.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -240,7 +247,8 @@ class PreparedRepositories:
         if record and not self.needs_load(repo, fmt):
             return record["request"]
         number_by_folder = self._count_made_from_load(repo, fmt)
-        # The first folder with copies keeps the loaded repository. For a dump alone, any folder will do.
+        # The first folder with copies keeps the loaded repository. A repository may be loaded only to make a
+        # dump file of it. Then no folder has copies, and the first storage keeps it.
         folders = list(number_by_folder) or list(self.folders.values())
         home = folders[0]
         # The loaded repository itself needs space, too.
@@ -249,7 +257,7 @@ class PreparedRepositories:
         replaced = self._list_replaced(repo, fmt, home)
         if replaced:
             request["replaced"] = replaced
-        # Spacers take space until the last copy is made.
+        # The spacers of all copies take space at the same time, until the last copy is made.
         if self.fragmentation_kib:
             request["fragmentation_kib"] = self.fragmentation_kib
             request["copies"] = self._count_missing_copies(repo, fmt)
@@ -298,11 +306,12 @@ class PreparedRepositories:
         return [allocated_bytes(path) for path in sorted(folder.glob("*"))]
 
     def _count_made_from_load(self, repo: str, fmt: str) -> dict[str, int]:
-        """Return how many repositories of its size are made from a loaded one, by folder of their storage.
+        """Return how many repositories are made from a new load, by the folder of their storage.
 
-        Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
-        A larger variant, such as one with many packs of git, counts more (size_factor). A folder in which
-        cells read no copies is left out.
+        These are the missing copies. Those of a packed variant are made from a packed repository, which
+        counts, too: five such copies give {"/var/tmp": 6}. The unit is the size of the loaded repository, so
+        one with many packs of git counts as 2.5 (size_factor). A folder in which cells read no copies is left
+        out.
         """
         number_by_folder: dict[str, float] = {}
         for storage, variants in self.needed.items():
@@ -313,7 +322,8 @@ class PreparedRepositories:
             for variant, _ in self.missing(storage):
                 if variant in variants_of_load:
                     number += variant.size_factor
-            # A packed variant (`is_made`) also needs a packed repository, from which its copies are made.
+            # A new load removes the packed repositories that were made from an earlier one (`is_made`). They
+            # are made again, even if none of their copies is missing.
             for variant in variants_of_load:
                 if variant.is_made:
                     number += variant.size_factor
@@ -324,20 +334,22 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
-        """Return the missing or changed copies on a storage, each with the reason (missing_copies).
+        """Return the missing or changed copies on a storage: {(variant, 1): "it does not exist"}.
 
-        Only a sample of the files is checked. Raise UserError if the copies are missing because the storage
-        is not mounted.
+        The keys are variants with the numbers of copies. Only a sample of the files is checked. Raise
+        UserError if the copies are missing because the storage is not mounted.
         """
         workdir = self.workdir(storage).path
-        missing = missing_copies(
+        reason_by_copy = missing_copies(
             workdir, self.needed[storage], self.copies, self.fragmentation_kib, SAMPLED_FILES
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
-        # If the user has configured another folder, the record is of copies in the earlier one.
-        if missing and record.get("place") == str(workdir):
+        # The user may have configured another folder for the storage since the record was written. Then the
+        # mount in the record is not that of this folder.
+        is_record_of_folder = record.get("place") == str(workdir)
+        if reason_by_copy and is_record_of_folder:
             repository.check_copies_mounted(record)
-        return missing
+        return reason_by_copy
 
     def copies_record(self, storage: str) -> Path:
         return self.root / "results" / "repositories" / f"{storage}.json"
@@ -351,6 +363,16 @@ class PreparedRepositories:
         """Return the record of a dump file; None if it is missing or unreadable."""
         record = read_json(self.root / repository.dump_record(repo))
         return cast("DumpRecord", record) if record else None
+
+
+def _print_lost_copies(workdir: Path, lost: Sequence[str]) -> None:
+    """Print how many copies in a work folder are lost, and the first ones: "ruby.f7.pack.1: ..."."""
+    listed = list(lost[:LISTED])
+    if len(lost) > LISTED:
+        listed.append(f"and {len(lost) - LISTED} more")
+    copies_are = words.count_of(len(lost), "copy is", "copies are")
+    text = f"{copies_are} missing or changed, and made again ({'; '.join(listed)})"
+    print(f"{workdir}: {text}", file=sys.stderr)
 
 
 def estimate_spacer_bytes(fmt: str, state: str, revisions: int, fragmentation_kib: float) -> int:

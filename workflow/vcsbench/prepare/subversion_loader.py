@@ -63,7 +63,8 @@ class SubversionPreparation(Preparation):
         """
         begun = time.monotonic()
         format_value = formats.parse_format(fmt)
-        # With `as-is`, the tree to export is found in the copy, because the user's repository may change.
+        # The end of this function reads this source again, for the path that commands export. With `as-is`,
+        # the source then reads the copy, because the user's repository may have changed.
         tree_source = source
         if format_value.is_as_is:
             tree_source, repository, facts = _copy_as_it_is(source, fmt, staging)
@@ -77,7 +78,8 @@ class SubversionPreparation(Preparation):
         )
 
         packing = repository.name.rpartition(".")[2]
-        # An svnadmin of another release may make another format, which would be measured as `fmt`.
+        # An svnadmin of another release may make another format, which would be measured as `fmt`. A copy of
+        # `as-is` may have any format, and one of `as-is-to-f8` has to be of f8.
         mismatch = fsfs.mismatch(repository, fmt, packing)
         if mismatch:
             raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")

@@ -68,16 +68,19 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
 
 
 def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
-    """Raise UserError if a repository and its packed copy do not have the same content.
+    """Raise UserError if the repository `plain`, from which `packed` was made, is damaged.
 
-    Another task verifies the packed copy. So the same content shows that `plain` is intact. If `stop` is set,
-    raise CancelledError.
+    Both consist of the same items, such as the text that a revision adds to a file. Another task reads and
+    checks all contents in `packed`. So `plain` is intact if its items still are those that were packed. If
+    `stop` is set, raise CancelledError.
     """
     shape = fsfs.check_shape(packed)
-    # With logical addressing (since f7), svnadmin compares the bytes of each item with its checksum.
     if shape.is_logical:
+        # Since f7, each item has a checksum of its bytes. METADATA_ONLY compares all items with theirs, and
+        # saves the work of decoding the contents. An item that fits is the one that was packed.
         _verify(plain, stop, METADATA_ONLY)
     else:
+        # Without these checksums, the bytes of both repositories are compared.
         _compare_bytes(plain, packed, shape.packed, stop)
     # No checksum of Subversion covers the properties of revisions (log messages).
     if _digest_of_properties(plain) != _digest_of_properties(packed):

@@ -30,8 +30,8 @@ from vcsbench.report.results import Results, grouped_by, unique_values, values_i
 NEARLY_ALL = 0.8
 # Flags that cards show in other words, or not at all.
 PLAIN_FLAGS = {"low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES}
-# Flags that count on aggregate cards only (shown_flags).
-DOUBTS = ("outlier-10", "outlier-20", "too-short")
+# Flags that only aggregate cards name: one doubtful run can change their one answer (shown_flags).
+AGGREGATE_FLAGS = ("outlier-10", "outlier-20", "too-short")
 UNANSWERED = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED)
 
 
@@ -70,28 +70,25 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
 
     `opposites` are comparisons whose published result is the opposite of the measured one.
     """
-    flags = shown_flags(results)
+    flags_of_aggregates = shown_flags(results)
+    flags_of_others = flags_of_aggregates.difference(AGGREGATE_FLAGS)
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
     views = []
     for card in cards:
-        axis = card.question.axis
-        # Only an aggregate card names DOUBTS such as `outlier-20`.
-        flags_of_card = flags if card.question.aggregate else flags.difference(DOUBTS)
-        pairs = [pair for _, pair in _list_pairs(card)]
-        # A noise check (A/A test) does not answer the question, so its values name a side of the plot only if
-        # all pairs are noise checks.
-        answering = [pair for pair in pairs if not pair.is_noise_check] or pairs
+        # An aggregate card, such as one on builds, has one answer over all cells.
+        flags = flags_of_aggregates if card.question.aggregate else flags_of_others
+        left, right = _name_sides(card)
         view = CardView(
             card=card,
             anchor=anchor_of(card),
-            rows=_make_rows(card, results, flags_of_card),
-            left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
-            right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
+            rows=_make_rows(card, results, flags),
+            left=left,
+            right=right,
             same=_describe_same(card, results),
             actions=_find_actions(card),
             lines=_make_lines(card, results),
             opposites=describe_opposites(card, opposites),
-            costs=describe_costs(results, axis),
+            costs=describe_costs(results, card.question.axis),
         )
         views.append(view)
     return views
@@ -105,14 +102,14 @@ def shown_flags(results: Results) -> set[str]:
     - a flag of more than 80 % of all comparisons (NEARLY_ALL): a mark on each row tells a reader nothing,
     - PLAIN_FLAGS, such as `low-n`, which cards show in other words or not at all,
     - BUSY_FLAGS, such as `cpu-busy`: the page has one sentence on the runs that other programs disturbed,
-    - DOUBTS, such as `outlier-20` or `too-short`, unless a comparison of an aggregate card has the flag.
+    - AGGREGATE_FLAGS, such as `outlier-20`, unless a comparison of an aggregate card has the flag.
     """
     number_of_pairs = 0
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
         # The one answer of an aggregate card can rest on one doubtful run. On other cards, the interval of
         # each comparison already contains the scatter of its runs.
-        ignored_flags = () if card.question.aggregate else DOUBTS
+        ignored_flags = () if card.question.aggregate else AGGREGATE_FLAGS
         pairs = [pair for case in card.cases for pair in case.pairs]
         number_of_pairs += len(pairs)
         for pair in pairs:
@@ -132,8 +129,10 @@ def _describe_same(card: Card, results: Results) -> str:
     An axis with one value in the whole grid is left out, because that value is the same on all cards.
     Repositories are left out, because the head of the page names them.
     """
+    # The cases from which the answer is made, each with the values of all axes but the question's.
     wheres = [case.where for case in card.counted_cases]
-    # A card on capacity has no cases. The cells that its question selects take their place.
+    # A card on capacity asks with how many clients a latency has doubled (`doubles` names this latency). It
+    # has no cases, so the cells of its question take their place.
     if card.question.doubles:
         wheres = [cell for cell in results.grid if fits(cell, card.question.where)]
     left_out = {card.question.axis, *results.study.axes_of("repositories")}
@@ -144,6 +143,20 @@ def _describe_same(card: Card, results: Results) -> str:
         if axis not in left_out and len(values) == 1 and "" not in values:
             names.append(value_label(axis, values.pop()))
     return ", ".join(names)
+
+
+def _name_sides(card: Card) -> tuple[str, str]:
+    """Return the labels of the left and the right side of a card's plot, its baselines and candidates.
+
+    A noise check (A/A test) compares a build with itself, so it does not answer the question. It names the
+    sides only if the card has no other pairs.
+    """
+    axis = card.question.axis
+    pairs = [pair for _, pair in _list_pairs(card)]
+    naming_pairs = [pair for pair in pairs if not pair.is_noise_check] or pairs
+    baselines = unique_values(pair.baseline for pair in naming_pairs)
+    candidates = unique_values(pair.candidate for pair in naming_pairs)
+    return _name_side(axis, baselines), _name_side(axis, candidates)
 
 
 def _name_side(axis: str, values: Sequence[str]) -> str:
@@ -167,53 +180,75 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
 
 def _make_lines(card: Card, results: Results) -> list[str]:
-    """Return the remarks below a card's answer as sentences: `This run did not measure f8.`
-
-    Each paragraph below adds one kind of remark, in the order of the page.
-    """
-    axis = card.question.axis
+    """Return the remarks below a card's answer as sentences, in the order of the page."""
     # An aggregate card has its own remarks in `lines`, any other card in `notes`.
     lines = [*card.lines, *card.notes]
-
-    # A card on a cost, such as the cost of https, recommends no value, so no command shows what a value is.
-    # The reference is the value without the cost, such as http.
     if card.question.is_cost:
-        meanings = []
-        for value in unique_values(value for case in card.cases for value in case.times):
-            meaning = load_vocabulary().value(axis, value).explanation
-            if meaning and value != card.reference:
-                meanings.append(f"{value_label(axis, value)}: {meaning}")
-        if meanings:
-            lines.append(f"{'; '.join(meanings)}.")
-
-    # A text in place of the study's values is a key of the configuration, such as `builds`: the user has
-    # chosen the values. A question that lists its values needs no others.
-    study_values = results.study.axes.get(axis, ())
-    if not isinstance(study_values, str) and not card.question.values:
-        in_grid = {cell.get(axis) for cell in results.grid}
-        outside = [value_label(axis, value) for value in study_values if value not in in_grid]
-        if outside:
-            lines.append(f"This run did not measure {words.enumeration(outside)}.")
-
-    # The commands of these cases do no work for a user, such as null-log of svnbench. An answer about the
-    # access never counts them. Any other answer omits them if the commands of users have cases, too, and no
-    # case of a user's command is decided.
-    cases = card.uncounted_cases
-    if cases:
-        commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
-        subject = words.count_of(
-            sum(len(case.pairs) for case in cases),
-            f"comparison of {commands} is",
-            f"comparisons of {commands} are",
-        )
-        reason = LESS_CLIENT_WORK if axis == ACCESS_AXIS else "no other command is decided"
-        lines.append(f"{subject} in the tables only: {reason}.")
-
-    # `f8: 4 cells not measured: svnadmin is too old.` An aggregate card has this in its `lines` already.
+        lines += _explain_values(card)
+    lines += _name_unmeasured_values(card, results)
+    lines += _describe_uncounted_cases(card)
+    # The `lines` of an aggregate card have these sentences already.
     if not card.question.aggregate:
-        for missing in card.missing:
-            lines.append(missing.sentence(value_label(axis, missing.value)))
+        lines += _describe_missing_values(card)
     return lines
+
+
+def _explain_values(card: Card) -> list[str]:
+    """Return the meanings of a card's values in a sentence: `https: through httpd with TLS 1.3.`
+
+    A card on a cost, such as that of https, needs it: it recommends no value, so it has no command that shows
+    what a value is. The reference is left out: it is the value without the cost, such as http.
+    """
+    axis = card.question.axis
+    meanings = []
+    for value in unique_values(value for case in card.cases for value in case.times):
+        meaning = load_vocabulary().value(axis, value).explanation
+        if meaning and value != card.reference:
+            meanings.append(f"{value_label(axis, value)}: {meaning}")
+    return [f"{'; '.join(meanings)}."] if meanings else []
+
+
+def _name_unmeasured_values(card: Card, results: Results) -> list[str]:
+    """Return `This run did not measure f8.` for values that the study has and the grid lacks."""
+    axis = card.question.axis
+    study_values = results.study.axes.get(axis, ())
+    # A study can name a key of the configuration, such as `builds`, in place of values. The user has chosen
+    # these values, and so misses none.
+    is_chosen_by_user = isinstance(study_values, str)
+    # A question that lists its values needs no others.
+    if is_chosen_by_user or card.question.values:
+        return []
+    in_grid = {cell.get(axis) for cell in results.grid}
+    unmeasured = [value_label(axis, value) for value in study_values if value not in in_grid]
+    return [f"This run did not measure {words.enumeration(unmeasured)}."] if unmeasured else []
+
+
+def _describe_uncounted_cases(card: Card) -> list[str]:
+    """Return a sentence on the comparisons that the answer of a card does not count, with the reason.
+
+    Example: `4 comparisons of null-log are in the tables only: no other command is decided.` They are of
+    commands of svnbench, a test program that no user runs (Card.uncounted_cases).
+    """
+    cases = card.uncounted_cases
+    if not cases:
+        return []
+    commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
+    subject = words.count_of(
+        sum(len(case.pairs) for case in cases),
+        f"comparison of {commands} is",
+        f"comparisons of {commands} are",
+    )
+    # An answer about the access never counts svnbench. Any other answer counts it, unless users' commands
+    # have cases, too, and none of these is decided.
+    is_about_access = card.question.axis == ACCESS_AXIS
+    reason = LESS_CLIENT_WORK if is_about_access else "no other command is decided"
+    return [f"{subject} in the tables only: {reason}."]
+
+
+def _describe_missing_values(card: Card) -> list[str]:
+    """Return `f8: 4 cells not measured: svnadmin is too old.` for each value without a comparison."""
+    axis = card.question.axis
+    return [missing.sentence(value_label(axis, missing.value)) for missing in card.missing]
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
@@ -223,38 +258,43 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     """
     axis = card.question.axis
     axes = list(results.order)
-    # A key has the values of all axes: ("log", "svn", "f7", "cold").
+    # A cell is identified by its values of all axes: ("log", "svn", "f7", "cold").
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
-    # The label of a row names what distinguishes the rows. The axis of the chart names a baseline and a
-    # candidate that all rows share, and a line of the card names a shared state of the caches.
+    # A row's label names a baseline, a candidate or a state of the caches only if rows differ in it. What all
+    # rows share is named once: the compared values at the chart, the state of the caches above it.
     names_cache = len({case.where.get(CACHE_AXIS) for case, _ in pairs}) > 1
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1
     rows = []
     for case, pair in pairs:
-        # A case lacks the axis of the question, so the value of a side completes the key of its cell.
+        # A case has the values of all axes except the question's, here `format`. So {"command": "log"} and
+        # the two sides f6 and f7 are two cells.
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
-        runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
-        # The sides that the row's label has to name: `f8 against f6`, `f8`, or "" for none.
-        sides = ""
+        label_prefix = ""
         if names_candidate or names_baseline:
-            sides = value_label(axis, pair.candidate)
-            if pair.is_noise_check:
-                sides += " (the same build)"
-            if names_baseline:
-                sides += f" against {value_label(axis, pair.baseline)}"
+            label_prefix = _label_compared_values(axis, pair, names_baseline)
         row = make_card_row(
             card,
             case,
             pair,
-            sides=sides,
+            label_prefix=label_prefix,
             names_cache=names_cache,
             shown_flags=flags,
-            runs_of_sides=runs_of_sides,
+            runs_of_sides=[runs_of_cells.get(cell, []) for cell in cells],
         )
         rows.append(row)
     return rows
+
+
+def _label_compared_values(axis: str, pair: Pair, names_baseline: bool) -> str:
+    """Return `f8`, with `names_baseline` also the baseline: `f8 against f6`."""
+    label = value_label(axis, pair.candidate)
+    if pair.is_noise_check:
+        label += " (the same build)"
+    if names_baseline:
+        label += f" against {value_label(axis, pair.baseline)}"
+    return label
 
 
 def _rank_pair(pair_in_case: tuple[Case, Pair]) -> tuple[bool, bool, float]:

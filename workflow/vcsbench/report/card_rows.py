@@ -17,7 +17,7 @@ from vcsbench.report.results import Rows, unique_values
 from vcsbench.statistics.comparisons import is_difference
 from vcsbench.statistics.texts import OUTCOMES
 
-# The calls of a comparison whose sides are exchanged. The other calls stay.
+# The call of a comparison if its two sides change places. A call such as EQUAL stays.
 EXCHANGED_CALLS = {Call.FASTER: Call.SLOWER, Call.SLOWER: Call.FASTER}
 # A term in the notes of rows, with its meaning.
 FIXED_COST_KEY = (
@@ -59,66 +59,84 @@ def make_card_row(
     case: Case,
     pair: Pair,
     *,
-    sides: str,
+    label_prefix: str,
     names_cache: bool,
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],
 ) -> CardRow:
     """Return the row of a comparison as texts, such as that of f6 and f7 in the cold log over svn.
 
-    The label names the case, with the state of the caches if `names_cache`: `cold log over svn`. If
-    `sides` is not "", the label begins with it: `f8 against f6: cold log over svn`. `shown_flags` are those
-    that rows may name. `runs_of_sides` are the valid runs of the baseline and of the candidate.
+    The label is the case, `cold log over svn`, without the state of the caches unless `names_cache`. A
+    `label_prefix` has the compared values, if those of the rows differ: `f8 against f6: cold log over svn`.
+    `shown_flags` are the flags that rows may name. `runs_of_sides` are the valid runs of the baseline and of
+    the candidate.
     """
     # `card.shown` are the axes whose values distinguish the cases of the card.
     case_text = labels.case_label(case.where, card.shown, names_cache)
-    candidate = labels.value_label(card.question.axis, pair.candidate)
-    if is_difference(pair.call):
-        # Such as `2.0x faster`, with a note if the difference is below `min_effect_pct`.
-        text = describe_pair_difference(pair, card.min_effect_pct)
-        # A label with `sides` begins with the candidate already.
-        if not sides:
-            text = f"{candidate} {text}"
-    else:
-        # Such as `equal`, or `undecided: at most 1.3x apart`.
-        text = pair_outcome(pair)
-        # An aggregate card mostly has few comparisons, so each shows its measured change, too:
-        # `wide interval (f7 2.0 % slower)`.
-        if card.question.aggregate:
-            text += f" ({candidate} {labels.change(pair.ratio)})"
-    # There is no interval after a single round (both ends are 0), and for an exact count (both are equal).
-    if pair.has_interval:
-        interval_or_outcome = labels.change_between(pair.low, pair.high)
-    else:
-        interval_or_outcome = pair_outcome(pair)
     times: list[str] = []
     # An unknown time is 0.
     if all(pair.times):
         has_factor = is_difference(pair.call) or card.question.aggregate
         times = labels.seconds_of_both(pair.times, has_factor)
+    notes = _notes_on_numbers(card, pair, runs_of_sides)
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
-    notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
-    # Blue means that the recommended value is faster, or without one the candidate. So the call, which gives
-    # the colour, is exchanged if the card recommends the baseline.
-    call = pair.call
-    if card.answer.value == pair.baseline:
-        call = EXCHANGED_CALLS.get(call, call)
     return CardRow(
         pair=pair,
         # "" is the value of an axis that does not apply to the case.
         where={name: value for name, value in case.where.items() if value},
-        label=f"{sides}: {case_text}" if sides else case_text,
-        text=text,
+        label=f"{label_prefix}: {case_text}" if label_prefix else case_text,
+        text=_describe_outcome(card, pair, names_candidate=not label_prefix),
         times=times,
-        interval=f"{candidate} {interval_or_outcome}",
+        interval=_describe_interval(card, pair),
         note="; ".join(notes),
-        style=OUTCOMES[call].style,
+        style=_choose_style(card, pair),
         flags=flags,
         names_fixed_cost=_has_large_fixed_cost(pair),
     )
+
+
+def _describe_outcome(card: Card, pair: Pair, names_candidate: bool) -> str:
+    """Return the outcome of a comparison: `f7 2.0x faster`, `equal`, `undecided: at most 1.3x apart`.
+
+    Without `names_candidate`, a difference is only `2.0x faster`: the label begins with the candidate.
+    """
+    candidate = labels.value_label(card.question.axis, pair.candidate)
+    if is_difference(pair.call):
+        # With a note if the difference is below `min_effect_pct`.
+        difference = describe_pair_difference(pair, card.min_effect_pct)
+        return f"{candidate} {difference}" if names_candidate else difference
+    outcome = pair_outcome(pair)
+    # An aggregate card, such as one on builds, mostly has few comparisons. So their measured ratios are of
+    # interest without a certain difference, too: `wide interval (f7 2.0 % slower)`.
+    if card.question.aggregate:
+        return f"{outcome} ({candidate} {labels.change(pair.ratio)})"
+    return outcome
+
+
+def _describe_interval(card: Card, pair: Pair) -> str:
+    """Return the 95 % interval of a comparison, `f7 1.8x to 2.2x faster`, or its outcome without one.
+
+    One round has no interval (both ends are 0), and neither has an exact count (both ends are equal).
+    """
+    candidate = labels.value_label(card.question.axis, pair.candidate)
+    if pair.has_interval:
+        return f"{candidate} {labels.change_between(pair.low, pair.high)}"
+    return f"{candidate} {pair_outcome(pair)}"
+
+
+def _choose_style(card: Card, pair: Pair) -> str:
+    """Return the CSS class of a row, whose colour is blue if the value that the card recommends is faster.
+
+    The styles of OUTCOMES are blue if the candidate is faster, so a recommended baseline needs the opposite
+    call. Without a recommendation, blue stays with the candidate.
+    """
+    call = pair.call
+    if card.answer.value == pair.baseline:
+        call = EXCHANGED_CALLS.get(call, call)
+    return OUTCOMES[call].style
 
 
 def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:

@@ -34,7 +34,8 @@ class CellDetails(TypedDict):
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details behind all numbers for JSON, for the dialog that a click on a number opens.
 
-    - `of`: the parts of all commands in the dialog: the user's repository, tree and log, study, arguments.
+    - `of`: the values of the variables REPO, TREE, LOG, STUDY and ARGS. All commands that the dialog prints
+      have them, such as `make show CELL=... STUDY=builds`.
     - `counted`: the unit of each count, by its title: `{"Read by system calls": "MiB"}`.
     - `cells`: CellDetails by the path of the cell.
     - `runs`: the values of all runs in each column: `{"round": [1, 1, 2], "flags": [...], ...}`.
@@ -63,9 +64,10 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
             "metric": metric.name,
             "title": metric.title,
             "unit": metric.unit,
-            # The unit of published numbers. A comparison was published in per cent.
+            # The unit of published numbers: a study printed 22 % where the ratio of two times is 1.22.
             "printed": "%" if section.compares else metric.unit,
-            # Both are "" in a table that compares nothing.
+            # The compared axis, and the value with which the others are compared: `format` and `f6`. Both
+            # are "" in a table that compares nothing.
             "compared": section.compared,
             "baseline": section.baseline,
         }

@@ -5,7 +5,7 @@ another format. Packing is `svnadmin pack`, and upkeep the commands of git that 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from vcsbench import words
@@ -41,24 +41,27 @@ class LoadEstimate(TypedDict):
 
 
 def make_estimate(results: Results) -> LoadEstimate | None:
-    """Return the times of the load with the most revisions, and the bytes of its repository.
+    """Return the times and bytes of the loaded repository with the most revisions; None without a timed load.
 
-    The script of the page scales times and bytes to the number of revisions of a reader's repository. Return
-    None without a timed load.
+    The script of the page scales them to the number of revisions of a reader's repository.
     """
     repository, load = _find_largest_load(results)
     if not load:
         return None
+    # The repository was measured in several formats and packings: {"f7": {"nopack": 36700160}}.
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for context in results.contexts:
         facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
-            # A repository in the format of the installed svnadmin has no name of a format: "".
-            sizes[facts.get("format", "")][facts.get("packing", "")] = facts["bytes"]
+            # Only repositories of Subversion have a format and a packing.
+            format_name = facts.get("format", "")
+            packing = facts.get("packing", "")
+            sizes[format_name][packing] = facts["bytes"]
     return LoadEstimate(
         revisions=load["revisions"],
         seconds=load["seconds"],
         pack_seconds=load["seconds_by_state"].get(PACKED, 0),
+        # A load gives a repository its format. It may take place in memory, and packing after it on a disk.
         in_memory=_is_in_memory(load, FORMAT_AXIS),
         pack_in_memory=_is_in_memory(load, PACKING_AXIS),
         bytes=sizes,
@@ -66,37 +69,49 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 
 
 def measured_work(results: Results) -> WorkOfChange:
-    """Return the time that loading, packing and upkeep took, by axis and value; {} without a timed load.
+    """Return the time that each change of a repository took here, by the axis and value that it sets.
 
-    Example: `{("format", ANY): MeasuredWork(40.1, "5,526 revisions", False), ("packing", "pack"): ...}`,
-    with False for work on a disk. All formats load at once, so they share an entry (ANY). A change without a
-    known time is missing.
+    Example: `svnadmin pack` took 2 s on a disk. This gives `{("packing", "pack"): MeasuredWork(2.0, "5,526
+    revisions", is_in_memory=False)}`. The times are of the repository with the most revisions; {} without
+    its timed load. A change without a known time is missing.
     """
     _, load = _find_largest_load(results)
     if not load:
         return {}
     system = system_of(load["format"])
-    seconds: dict[tuple[str, str], float] = {}
-    # The states that were made of the loaded repository: its packing, or its upkeep if it is one of git.
-    for state, taken in load["seconds_by_state"].items():
-        seconds[system.axes[-1], state] = taken
-    # The import of a git repository is no change that a user chooses.
-    if FORMAT_AXIS in system.axes:
-        seconds[FORMAT_AXIS, ANY] = load["seconds"]
     amount = words.count_of(load["revisions"], system.unit)
     work: dict[tuple[str, str], MeasuredWork] = {}
-    for (axis, value), taken in seconds.items():
-        # 0 s: no command was needed, for example because the loaded repository is packed already.
-        if taken:
-            work[axis, value] = MeasuredWork(taken, amount, _is_in_memory(load, axis))
+    for (axis, value), seconds in _find_seconds_by_change(load, system.axes).items():
+        # With 0 s, no command was needed: the loaded repository is packed already, for example.
+        if seconds:
+            is_in_memory = _is_in_memory(load, axis)
+            work[axis, value] = MeasuredWork(seconds, amount, is_in_memory=is_in_memory)
     return work
 
 
-def describe_costs(results: Results, axis: str) -> list[str]:
-    """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
+def _find_seconds_by_change(load: Row, axes: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Return the seconds of a load, and of the changes after it, by axis and value.
 
-    Example: `Loading 5,526 revisions, all formats at once, took 40 s in memory. A disk takes longer.` Axes
-    other than format, packing and upkeep have no costs: [].
+    The record `{"seconds": 40.1, "seconds_by_state": {"pack": 2.0}, ...}` of a load gives `{("packing",
+    "pack"): 2.0, ("format", ANY): 40.1}`. `axes` are those of its system: ("format", "packing") for
+    Subversion, and ("upkeep",) for git.
+    """
+    seconds_by_change: dict[tuple[str, str], float] = {}
+    for state, seconds in load["seconds_by_state"].items():
+        # The last axis of a system names the states that are made from a loaded repository.
+        seconds_by_change[axes[-1], state] = seconds
+    # A Subversion repository gets another format by a load. All formats load at the same time, so they share
+    # an entry (ANY). A git repository has no format to change.
+    if FORMAT_AXIS in axes:
+        seconds_by_change[FORMAT_AXIS, ANY] = load["seconds"]
+    return seconds_by_change
+
+
+def describe_costs(results: Results, axis: str) -> list[str]:
+    """Return sentences on the costs of a change of `axis`: sizes of files, and times that changes took here.
+
+    A change of the format costs a load of the repository, and a change of the packing `svnadmin pack`. Axes
+    other than format, packing and upkeep (of git) have no costs: [].
     """
     if axis == UPKEEP_AXIS:
         return _describe_upkeep(results)
@@ -104,23 +119,35 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         return []
     estimate = make_estimate(results)
     sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
-    # `seconds_by_state` has the time of the packing: {"pack": 2.0}.
+    # Each repository of the study has a record of its load, and of the packing after it.
     for load in _find_loads(results).values():
-        revisions = words.count_of(load["revisions"], "revision")
-        if axis == FORMAT_AXIS:
-            work = f"Loading {revisions}, all formats at once,"
-            seconds = load.get("seconds")
-        else:
-            work = f"Packing {revisions}"
-            seconds = load["seconds_by_state"].get(PACKED)
-        # No sentence for an unknown time, or for 0 s: the loaded repository is packed already.
-        if seconds:
-            duration = words.duration_from_1_s(seconds)
-            remark = " in memory. A disk takes longer" if _is_in_memory(load, axis) else ""
-            sentences.append(f"{work} took {duration}{remark}.")
+        sentences += _describe_time(load, axis)
+        # Packing leaves the youngest revisions as they are. Their number differs between repositories.
         if axis == PACKING_AXIS:
             sentences += _describe_unpacked(load["revisions"])
     return sentences
+
+
+def _describe_time(load: Row, axis: str) -> list[str]:
+    """Return a sentence on the time of a repository's load (axis `format`), or of its packing, or [].
+
+    Example for `{"revisions": 5526, "seconds": 40.1, "seconds_by_state": {"pack": 2.0}, ...}`: `Loading 5,526
+    revisions, all formats at once, took 40 s in memory. A disk takes longer.`, or `Packing 5,526 revisions
+    took 2 s.`
+    """
+    revisions = words.count_of(load["revisions"], "revision")
+    if axis == FORMAT_AXIS:
+        work = f"Loading {revisions}, all formats at once,"
+        seconds = load.get("seconds")
+    else:
+        work = f"Packing {revisions}"
+        seconds = load["seconds_by_state"].get(PACKED)
+    # The time is None if it is unknown, and 0 s if the loaded repository was packed already.
+    if not seconds:
+        return []
+    duration = words.duration_from_1_s(seconds)
+    remark = " in memory. A disk takes longer" if _is_in_memory(load, axis) else ""
+    return [f"{work} took {duration}{remark}."]
 
 
 def _describe_unpacked(youngest: int) -> list[str]:
@@ -141,24 +168,26 @@ def _describe_unpacked(youngest: int) -> list[str]:
 
 
 def _describe_upkeep(results: Results) -> list[str]:
-    """Return a sentence for each repository: `Its commands took, for 3,000 commits: one pack 2 s, ... .`
+    """Return a sentence for each git repository on the time of its upkeep: git's repacking and indexing.
 
-    The sentence stands on the card about upkeep, so `Its` means upkeep. The number of commits takes the place
-    of the repository's name.
+    Example: `Its commands took, for 3,000 commits: one pack 2 s, one pack + bitmap 4 s.` The sentence stands
+    on the card with the question `Which upkeep?`, to which `Its` refers.
     """
     sentences = []
-    # `seconds_by_state` has the time in which each state was made: {"one-pack": 2.0}.
     for load in _find_loads(results).values():
-        parts = []
-        for upkeep, seconds in load["seconds_by_state"].items():
-            # Pushes make the state of many packs, without a command of upkeep.
-            if upkeep != Upkeep.MANY_PACKS:
-                label = value_label(UPKEEP_AXIS, upkeep)
-                parts.append(f"{label} {words.duration_from_1_s(seconds)}")
-        if parts:
-            storage = " in memory" if _is_in_memory(load, UPKEEP_AXIS) else ""
+        # Each upkeep is a state that git's commands make from the loaded repository: {"one-pack": 2.0}.
+        seconds_by_upkeep = load["seconds_by_state"]
+        times = []
+        for upkeep, seconds in seconds_by_upkeep.items():
+            # Many packs are the result of many pushes, and not of a command of upkeep.
+            if upkeep == Upkeep.MANY_PACKS:
+                continue
+            label = value_label(UPKEEP_AXIS, upkeep)
+            times.append(f"{label} {words.duration_from_1_s(seconds)}")
+        if times:
             commits = words.count_of(load["revisions"], "commit")
-            sentences.append(f"Its commands took, for {commits}{storage}: {', '.join(parts)}.")
+            storage = " in memory" if _is_in_memory(load, UPKEEP_AXIS) else ""
+            sentences.append(f"Its commands took, for {commits}{storage}: {', '.join(times)}.")
     return sentences
 
 
@@ -180,7 +209,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
         for format_name, size_by_packing in sizes.items():
             if len(size_by_packing) > 1:
                 size_by_value.update(size_by_packing)
-                # The name is "" for the format that the installed svnadmin makes by default.
+                # The name is "" for a repository without a format.
                 if format_name:
                     subject = f"Size of the files of {format_name}"
                 break

@@ -208,10 +208,12 @@ def forest_chart(
 ) -> Chart:
     """Return a forest plot of a card: each row is a comparison, with a dot, its interval and its result.
 
-    A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate.
-    `picks` are the axes on which a reader of the page can pick a value. Only rows that fit the picks are
-    drawn (pick_filter). A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are
-    no reason to change. `rows` must not be empty.
+    A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate. A
+    grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are no reason to change.
+
+    On each axis of `picks`, a reader of the page can pick a value. Only rows that fit the picks are drawn
+    (pick_filter). `compared` is the axis of the card's question, such as `format`: a pick of f7 there fits
+    each row that compares f7. `rows` must not be empty.
     """
     records = [_forest_record(row) for row in rows]
     # An unknown end of an interval is 0. factor_domain() leaves it out.
@@ -224,13 +226,13 @@ def forest_chart(
     headings = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
     tooltip = _tooltip({f"{field}:N": heading for field, heading in headings.items()})
 
-    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis.
+    # The band has data of its own. The three layers after it have none, so they draw `records`: the data of
+    # the whole chart. All layers share one horizontal axis, which the layer `points` defines.
     band = (
         altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
         .mark_rect(color=BAND)
         .encode(x=altair.X("from:Q"), x2="to:Q")
     )
-    # Layers without data of their own draw the data of the whole chart, which is set at the end.
     fitting_rows = altair.Chart().transform_filter(pick_filter(picks, compared)).encode(y=y)
     whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
         x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
@@ -318,13 +320,13 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     for dot in dots:
         factors += [dot.published, dot.measured]
         factors += [dot.low, dot.high, dot.expected_low, dot.expected_high]
-    domain = factor_domain(factors)
-    records = [_finding_record(dot, domain) for dot in dots]
+    axis_ends = factor_domain(factors)
+    records = [_finding_record(dot, axis_ends) for dot in dots]
     fields = ("statement", "verdict", "expected", "published", "measured", "interval")
     tooltip = _tooltip({f"{name}:N": name.capitalize() for name in fields})
 
-    # Layers of `base` draw the data of the whole chart, which is set at the end. Layers share the horizontal
-    # axis, so only the layer `measured` defines it.
+    # The layers made from `base` have no data of their own, so they draw `records`: the data of the whole
+    # chart. They share one horizontal axis, which the layer `measured` defines.
     base = altair.Chart().encode(y=_row_axis_in_order(records))
     expected = base.mark_bar(color=BAND, height=24).encode(
         x=altair.X("expected_low:Q"), x2="expected_high:Q", tooltip=tooltip
@@ -344,7 +346,8 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key} On the right: published → measured."
-    # Factors below 1 / MAX_FACTOR are drawn at the left end, and a factor of 0 is not drawn.
+    # `Factors above 30x` includes 1/40: the baseline is 40x faster. Such a factor is drawn at the left end. A
+    # factor of 0 has no place on the axis, and is not drawn.
     if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     labels = [str(record["label"]) for record in records]
@@ -359,34 +362,32 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     return Chart("findings", title, _specification(chart), key)
 
 
-def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
-    """Return a finding as a row of its plot; a number that is not drawn is None.
+def _finding_record(dot: FindingDot, axis_ends: tuple[float, float]) -> Record:
+    """Return the data of a finding's row: its label, the numbers to draw, and the texts under the pointer.
 
-    `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one. The texts of the
-    tooltip (`dot.texts`) have the keys `expected`, `published`, `measured` and `interval`, so the drawn
-    numbers have other keys.
+    Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "expected_low": 1.5, "expected_high":
+    2.5, "published_at": 2.0, "measured_at": 1.4, "low": 1.3, "high": 1.5, ...}`. A number that is None is not
+    drawn. The range `at least 2` has no upper end, so its bar ends at the right one of `axis_ends`.
 
-    Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "statement": "f7 is twice as fast",
-    "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
-    "published_at": 2.0, "measured_at": 1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
+    `published` and `measured` are keys of the texts (`dot.texts`), so their numbers have other keys.
     """
-    # An end of 0 counts as open, because a logarithmic axis has no 0. With two open ends, there is no bar.
-    axis_low, axis_high = domain
-    has_range = bool(dot.expected_low or dot.expected_high)
+    # An open end is None. An end of 0 counts as open, too, because a logarithmic axis has no 0.
+    axis_low, axis_high = axis_ends
+    bar_low = dot.expected_low or axis_low
+    bar_high = dot.expected_high or axis_high
+    # With two open ends, there is no bar.
+    has_bar = bool(dot.expected_low or dot.expected_high)
+    label_lines = textwrap.wrap(dot.label, LABEL_LINE)
+    label_lines += textwrap.wrap(f"above 1x: {dot.right_side}", LABEL_LINE)
     return {
         **dot.texts,
-        "label": "\n".join(
-            [
-                *textwrap.wrap(dot.label, LABEL_LINE),
-                *textwrap.wrap(f"above 1x: {dot.right_side}", LABEL_LINE),
-            ]
-        ),
+        "label": "\n".join(label_lines),
         "statement": dot.label,
         "verdict": dot.verdict,
         # In two lines: `weaker`, and `4.2x → 1.43x`, the published and the measured factor.
         "outcome": f"{dot.verdict}\n{_published_and_measured(dot)}",
-        "expected_low": (dot.expected_low or axis_low) if has_range else None,
-        "expected_high": (dot.expected_high or axis_high) if has_range else None,
+        "expected_low": bar_low if has_bar else None,
+        "expected_high": bar_high if has_bar else None,
         "published_at": dot.published,
         "measured_at": dot.measured,
         "low": dot.low,

@@ -1,6 +1,7 @@
 """The examples of a study: tables of a server before and after changes that were measured together."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import OF_AMOUNTS, OF_TIMES, Comparative
@@ -39,66 +40,101 @@ def make_examples(results: Results) -> list[PlainTable]:
     return tables
 
 
+class MeasuredRow(NamedTuple):
+    """A row of an example with the numbers of its columns; None for a column without a number.
+
+    `table` is the table that has the numbers. `where` has the values of its cells: {"packing": "pack"}.
+    """
+
+    label: str
+    table: str
+    where: Mapping[str, object]
+    numbers: Sequence[float | None]
+
+
 def _make_rows(
     results: Results, example: ExampleDefinition, axis: str, values: Sequence[str]
 ) -> tuple[list[list[str]], bool]:
-    """Return the rows of an example that have a number, and whether some number has OPEN_MARK.
+    """Return the rows of an example as texts, and True if a text has OPEN_MARK.
 
-    A column is a value of `axis`, such as the command log. A number below the first row has its factor to the
-    number in the first row: `0.63 s (2.7x faster)`. The factor is missing if the difference is below the
-    margin, or if the row has numbers of another table than the example.
+    A column is a value of `axis`, such as the command log. Example of a text: `0.63 s (2.7x faster) ~`. The
+    factor is against the first row. The mark `~` means that the difference from the row above is not certain.
     """
-    margin = results.advice.margin
+    measured_rows = _find_measured_rows(results, example, axis, values)
+    # Another table may have another metric, so only rows from the table of the example have factors.
+    first = next((row for row in measured_rows if row.table == example["table"]), None)
     rows: list[list[str]] = []
     has_mark = False
-    # The numbers of the first row that has any, in the table of the example; [] until it is found.
-    first_numbers: list[float | None] = []
-    # The table and the axis values of the row above.
-    table_above = ""
-    where_above: Mapping[str, object] = {}
+    above: MeasuredRow | None = None
+    for row in measured_rows:
+        unit = metric_in(results.study.tables[row.table]).unit
+        factors = [""] * len(values)
+        if first is not None and row is not first and row.table == first.table:
+            factors = _factor_texts(results, first, row)
+        marks = [""] * len(values)
+        # Rows of different tables are not compared, so they get no mark.
+        if above is not None and above.table == row.table:
+            marks = _open_marks(results, axis, values, above, row)
+        parts = zip(row.numbers, factors, marks, strict=True)
+        texts = [f"{_number_text(number, unit)}{factor}{mark}" for number, factor, mark in parts]
+        has_mark = has_mark or any(marks)
+        rows.append([row.label, *texts])
+        above = row
+    return rows, has_mark
+
+
+def _find_measured_rows(
+    results: Results, example: ExampleDefinition, axis: str, values: Sequence[str]
+) -> list[MeasuredRow]:
+    """Return the rows of an example that have at least one number, in their order."""
+    measured_rows = []
     for label, row in example["rows"].items():
         table = row.get("table", example["table"])
         where = {**example.get("where", {}), **row.get("where", {})}
         numbers = [_find_number(results, table, {**where, axis: value}) for value in values]
-        if all(number is None for number in numbers):
-            continue
-        metric = metric_in(results.study.tables[table])
-        texts = [_number_text(number, metric.unit) for number in numbers]
-        # Another table may have another metric, and numbers of two metrics have no factor.
-        is_of_example = table == example["table"]
-        if is_of_example and not first_numbers:
-            first_numbers = numbers
-        elif is_of_example:
-            comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
-            for column, first in enumerate(first_numbers):
-                texts[column] += _factor_text(first, numbers[column], margin, comparative)
-        # Rows of different tables are not compared, so their numbers get no mark.
-        for column, value in enumerate(values):
-            if table != table_above or numbers[column] is None:
-                continue
-            above, cell = {**where_above, axis: value}, {**where, axis: value}
-            if _is_open(results, metric.name, above, cell):
-                texts[column] += OPEN_MARK
-                has_mark = True
-        table_above, where_above = table, where
-        rows.append([label, *texts])
-    return rows, has_mark
+        if any(number is not None for number in numbers):
+            measured_rows.append(MeasuredRow(label, table, where, numbers))
+    return measured_rows
+
+
+def _factor_texts(results: Results, first: MeasuredRow, row: MeasuredRow) -> list[str]:
+    """Return the factor of each number of a row against the first row, such as ` (2.4x faster)`."""
+    metric = metric_in(results.study.tables[row.table])
+    comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
+    return [
+        _factor_text(first_number, number, results.advice.margin, comparative)
+        for first_number, number in zip(first.numbers, row.numbers, strict=True)
+    ]
+
+
+def _open_marks(
+    results: Results, axis: str, values: Sequence[str], above: MeasuredRow, row: MeasuredRow
+) -> list[str]:
+    """Return OPEN_MARK for each number whose difference from the row `above` is open, "" for the others."""
+    metric_name = metric_in(results.study.tables[row.table]).name
+    marks = []
+    for value, number in zip(values, row.numbers, strict=True):
+        cell_above, cell = {**above.where, axis: value}, {**row.where, axis: value}
+        is_open = number is not None and _is_open(results, metric_name, cell_above, cell)
+        marks.append(OPEN_MARK if is_open else "")
+    return marks
 
 
 def _is_open(
-    results: Results, metric: str, above: Mapping[str, object], cell: Mapping[str, object]
+    results: Results, metric: str, cell_above: Mapping[str, object], cell: Mapping[str, object]
 ) -> bool:
-    """Return True if a table compares two cells by a metric, and its result is open, such as undecided.
+    """Return True if a table compares two cells by a metric without a certain result (OPEN_RESULTS).
 
-    `above` and `cell` are the values of both cells by axis: `{"packing": "pack", ...}`. Return False if they
-    differ on no axis, or on several: no table compares these cells.
+    The cells are one below the other in an example, and have their values by axis: `{"packing": "pack",
+    ...}`. If they differ on several axes, or on none, no table compares them, so the result is False.
     """
-    axes = [axis for axis in {**above, **cell} if str(above.get(axis)) != str(cell.get(axis))]
-    if len(axes) != 1:
+    all_axes = {**cell_above, **cell}
+    differing = [axis for axis in all_axes if str(cell_above.get(axis)) != str(cell.get(axis))]
+    if len(differing) != 1:
         return False
-    compared = axes[0]
+    compared = differing[0]
     # As a set, because either cell may be the baseline of the table.
-    sides = {str(above.get(compared)), str(cell.get(compared))}
+    sides = {str(cell_above.get(compared)), str(cell.get(compared))}
     common_values = {axis: value for axis, value in cell.items() if axis != compared}
     for name, definition in results.study.tables.items():
         if not compares(definition, compared, metric):
@@ -108,8 +144,8 @@ def _is_open(
             for row in comparison_rows(results.tables.get(name, []))
             if {row.baseline, row.candidate} == sides and matches_cell(row.where, common_values)
         ]
-        # With several rows, nothing shows which of them is about these two cells. So the table is skipped. A
-        # single row without a ratio compares nothing, so it leaves nothing open.
+        # Several rows fit if they differ on an axis that the example does not name, such as the repository.
+        # Then the table is skipped. A single row without a ratio compares nothing, so it is not open.
         if len(fitting) == 1:
             return fitting[0].has_ratio and fitting[0].result in OPEN_RESULTS
     return False

@@ -1,6 +1,7 @@
 """Find the table of each finding, and the reversed comparisons in tables that no finding covers."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from vcsbench.advice.effects import has_less_client_work
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition, axis_values
-from vcsbench.metrics import metric_in
+from vcsbench.metrics import Metric, metric_in
 from vcsbench.report.grids import CANDIDATE
 from vcsbench.report.results import Results, grouped_by
 from vcsbench.report.table_sections import PlainTable, TableSection
@@ -88,14 +89,14 @@ def overlaps(where: Row, other: Row) -> bool:
 def find_table(
     definition: Row, tables: Mapping[str, TableDefinition]
 ) -> tuple[str, dict[str, object]]:
-    """Return the name of the table that shows a finding's numbers, and the axis values of the rows with them.
+    """Return the name of the table that shows a finding's numbers, and which of its rows do, by axis.
 
     `definition` is the finding's entry in its file: `{"where": {"cache": "cold"}, "compare": {"axis":
     "format", "baseline": "f6", "candidate": "f7"}, ...}`. The result is then `("f6-vs-f7", {"cache": "cold",
     "candidate": "f7"})`. The name is "" if no table shows the numbers.
     """
     where = dict(definition.get("where", {}))
-    # {} for a finding on the numbers of one metric.
+    # {} for a finding on the values of cells, such as "takes at most 2 s", which compares nothing.
     compare = definition.get("compare", {})
     # An expectation can compare this run with a saved baseline (`to`), which has its own table.
     if "to" in compare:
@@ -109,20 +110,27 @@ def find_table(
         if candidate and metric_in(table) is metric:
             return name, {**where, CANDIDATE: candidate}
 
-    # The next best table has the metric itself, without comparisons. A finding that compares two values needs
-    # the rows of both.
-    if compare:
-        where[compare["axis"]] = [compare["baseline"], compare["candidate"]]
+    # The next best table has the metric of each cell. A comparison needs the cells of both of its values.
+    sides = {compare["axis"]: [compare["baseline"], compare["candidate"]]} if compare else {}
+    cells = {**where, **sides}
+    return _find_table_of_cells(metric, cells, tables), cells
+
+
+def _find_table_of_cells(metric: Metric, cells: Row, tables: Mapping[str, TableDefinition]) -> str:
+    """Return the name of the first table with a metric of these cells, and without comparisons; "" for none.
+
+    `cells` selects by axis: `{"cache": "cold", "format": ["f6", "f7"]}`. If no table has these cells, a table
+    with the metric of other cells is better than none.
+    """
     names = []
     for name, table in tables.items():
         # A table with the key `each` shows several metrics side by side.
         has_metric = metric_in(table) is metric or metric.name in table.get("each", ())
         if has_metric and "compare" not in table:
             names.append(name)
-    names_with_cells = [name for name in names if overlaps(where, tables[name].get("where", {}))]
-    # If no table selects the finding's cells, a table of other cells with this metric is better than none.
+    names_with_cells = [name for name in names if overlaps(cells, tables[name].get("where", {}))]
     choices = names_with_cells or names
-    return (choices[0] if choices else ""), where
+    return choices[0] if choices else ""
 
 
 def _find_candidate(compare: Row, table: TableDefinition) -> str:
@@ -143,22 +151,13 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
 
 
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return a table of reversed comparisons (Reversal), the largest measured factor first; None without any.
+    """Return a table of reversed comparisons, the largest measured factor first; None without any.
 
-    A comparison that a finding covers is left out, because the verdict of the finding is about it.
-    Comparisons with the same Reversal.row_key share a row, with the texts of _reversal_texts().
+    A comparison is reversed if it has the opposite result of the published one: `1.3x slower` was published,
+    and `1.2x faster` is measured. Comparisons of a finding are left out, because its verdict is about them.
+    Several comparisons can share a row (Reversal.row_key).
     """
-    tables_of_findings = [
-        find_table(definition, results.study.tables) for definition in results.definitions.values()
-    ]
-    reversals = []
-    for section in sections:
-        covered = [where for name, where in tables_of_findings if name == section.name]
-        for reversal in _find_reversals(section):
-            # {"cache": "cold"} covers {"command": "log", "cache": "cold", "candidate": "f7"}.
-            has_finding = any(overlaps(where, reversal.keys) for where in covered)
-            if not has_finding:
-                reversals.append(reversal)
+    reversals = _find_reversals_without_finding(results, sections)
     if not reversals:
         return None
     # By its logarithm, a ratio of 1/2 is as large as one of 2.
@@ -174,6 +173,27 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
         rows=[_reversal_texts(results, members) for members in rows],
         numbers_from=1,  # All columns but the first are aligned right.
     )
+
+
+def _find_reversals_without_finding(
+    results: Results, sections: Sequence[TableSection]
+) -> list[Reversal]:
+    """Return the reversed comparisons of all tables that belong to no finding.
+
+    A comparison belongs to a finding if both have the same table, and the finding selects its row: `{"cache":
+    "cold"}` selects `{"command": "log", "cache": "cold", "candidate": "f7"}`.
+    """
+    selections_by_table: defaultdict[str, list[Row]] = defaultdict(list)
+    for definition in results.definitions.values():
+        name, where = find_table(definition, results.study.tables)
+        selections_by_table[name].append(where)
+    reversals = []
+    for section in sections:
+        selections = selections_by_table[section.name]
+        for reversal in _find_reversals(section):
+            if not any(overlaps(where, reversal.keys) for where in selections):
+                reversals.append(reversal)
+    return reversals
 
 
 def find_opposites(results: Results, sections: Sequence[TableSection]) -> list[Reversal]:
@@ -214,11 +234,11 @@ def describe_opposites(card: Card, reversals: Sequence[Reversal]) -> str:
 
 
 def _find_reversals(section: TableSection) -> list[Reversal]:
-    """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
+    """Return the reversed comparisons of a table, [] for a table that compares nothing.
 
-    A comparison is reversed if one side is faster here (with Result.DIFFERENT, so a time by the margin or
-    more), and the other side was faster by more than REVERSED_FACTOR (1.1) in the published study. Example:
-    the ratio is 1.22 in the study (published as 22.0 %), and 0.8 here.
+    A ratio is time of the baseline / time of the candidate: above 1, the candidate is faster. Example: the
+    study published 1.22 (as 22.0 %), and 0.8 is measured. The measured difference must be certain, and that
+    of a time at least the margin (Result.DIFFERENT). The published one must be above REVERSED_FACTOR (1.1).
     """
     if not section.compared:
         return []
@@ -232,8 +252,8 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         # A certain difference below the margin counts as equal in all answers, so it is no opposite.
         if comparison.result != Result.DIFFERENT:
             continue
-        # The published factor of the side that is slower here: 1.22 if this side was 1.22 times as fast in
-        # the study, below 1 if this side was slower in the study, too.
+        # How many times as fast as the other side the study found the side that is slower here. It is below 1
+        # if this side was slower in the study, too.
         is_candidate_slower = comparison.ratio < 1
         published_factor = published_ratio if is_candidate_slower else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
@@ -245,8 +265,8 @@ def _reversal_texts(results: Results, reversals: Sequence[Reversal]) -> list[str
     """Return a row of reversed comparisons: their case, both results, and the interval of the measured one.
 
     Example: `["cold log over svn (ruby): f7 against f6", "1.3x slower", "1.2x faster", "1.10x to 1.3x
-    faster"]`. Several comparisons (Reversal.row_key) share a row. It names the values that all of them have,
-    and the ranges of their results: `cold export: file against http (4 cases)`, `3.5x to 4.3x faster`.
+    faster"]`. The row of several comparisons has only the values that they have in common, and ranges of
+    their results: `cold export: file against http (4 cases)`, `3.5x to 4.3x faster`.
     """
     # All reversals of a row are of the same table, so they have the same keys.
     first = reversals[0]

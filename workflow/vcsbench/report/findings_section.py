@@ -4,7 +4,7 @@ A finding is a published statement with a verdict, an expectation a statement of
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from vcsbench.report.card_rows import label_flag, name_flags
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.finding_tables import find_table, overlaps
 from vcsbench.report.grids import Point
-from vcsbench.report.results import Results, Rows, grouped_by, unique_values
+from vcsbench.report.results import Results, Rows, unique_values
 from vcsbench.report.summary import (
     IN_DIRECTION,
     describe_verdicts,
@@ -258,37 +258,52 @@ def _make_view(
 ) -> FindingView:
     """Return a finding or expectation as the page shows it: texts of its numbers, reasons, flags, and table.
 
-    The view has a link to the row with the numbers of the finding. `named_flags` are the flags that the view
-    may name. `shares` has the share of start-up in the time of each cell.
+    The view has a link to the first row with its numbers in one of the tables `sections`. `named_flags` are
+    the flags that it may name. `shares` has the share of start-up in the time of each cell.
     """
-    # `expect` has the bounds: {"over": "mean", "at_least": 1.5}.
-    row, expect = finding.row, finding.definition["expect"]
+    row = finding.row
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
-    # A text such as `mean of 12 pairs` hides how far the pairs differ, so two or more pairs in the table get
-    # the text `3 pairs, 1.9x to 2.1x`.
-    pairs = row["over"]
-    pair_lines: list[PairLine] = []
-    points = _points_of_pairs(finding, section, where, shares) if section else []
-    parts = _parts_of_mixed(finding)
-    if section and len(points) > 1:
-        pair_lines = _list_pairs(finding, section, points, parts)
-        if expect.get("over") == "mean":
-            pairs = _describe_pairs(finding, section, points)
-    elif parts:
-        # The table of a metric has no intervals, and the pairs of some findings are in no table.
-        pair_lines = _list_parts(finding, parts)
+    # The pairs of cells, such as f6 and f7 in the cold log, whose ratios make up the number of a comparison.
+    pairs = _select_pairs(finding, section, where, shares) if section else []
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
-    if _differs_in_mean_only(finding, points):
+    if _differs_in_mean_only(finding, pairs):
         remarks.append("No pair alone is certain; their mean is.")
     # The margin bounds the expected range `equal`.
     margin = results.advice.margin
-    expected = expected_range(expect, margin)
-    # The text of FindingView.ratio has the meaning of the directions.
+    facts = _make_facts(finding, margin)
+    expected = expected_range(finding.definition["expect"], margin)
+    return FindingView(
+        # The statement, its verdict and its numbers.
+        **asdict(facts),
+        published_interval=_describe_rounding(finding),
+        published_all=_describe_all_published(finding),
+        ratio=_describe_value(finding),
+        dot=_make_dot(finding, expected, facts),
+        source=finding.definition.get("source", ""),
+        # The pairs or cells behind the measured number.
+        pairs=_describe_origin(finding, section, pairs),
+        pair_lines=_list_parts(finding, section, pairs),
+        line_noun="pairs" if finding.is_factor else "cells",
+        table=section.title if section else "",
+        anchor=_find_anchor(where, section) if section else "",
+        # The page prints each reason with a step that the reader can take.
+        is_different=row["verdict"] in EXPLAINABLE,
+        steps=reasons,
+        notes=remarks,
+        note=flag_text,
+        flags=flags,
+    )
+
+
+def _make_facts(finding: Finding, margin: float) -> FindingFacts:
+    """Return the texts of a finding's verdict and numbers. `margin` is the smallest factor worth noting."""
+    row, expect = finding.row, finding.definition["expect"]
+    # An expected direction is a side of 1x. Its meaning, such as `f7 is faster`, is in FindingView.ratio.
     directions = ("above 1x", "below 1x")
-    facts = FindingFacts(
+    return FindingFacts(
         id=row["id"],
         statement=row["statement"],
         verdict=row["verdict"],
@@ -298,47 +313,60 @@ def _make_view(
         interval=finding.format_interval(row["low"], row["high"]),
         is_in_direction=is_direction_only(row["verdict"], expect),
     )
-    return FindingView(
-        **asdict(facts),
-        published_interval=_describe_rounding(finding),
-        published_all=_describe_all_published(finding),
-        ratio=_describe_value(finding),
-        pairs=pairs,
-        pair_lines=pair_lines,
-        line_noun="pairs" if finding.is_factor else "cells",
-        is_different=row["verdict"] in EXPLAINABLE,
-        # The page prints each reason with a step that the reader can take.
-        steps=reasons,
-        notes=remarks,
-        note=flag_text,
-        flags=flags,
-        table=section.title if section else "",
-        anchor=_find_anchor(where, section) if section else "",
-        source=finding.definition.get("source", ""),
-        dot=_make_dot(finding, expected, facts),
-    )
 
 
-def _differs_in_mean_only(finding: Finding, points: Sequence[Point]) -> bool:
-    """Return True if the mean of several pairs (`points`) differs for certain, and none of the pairs does.
+def _describe_origin(finding: Finding, section: TableSection | None, pairs: Sequence[Point]) -> str:
+    """Return the pairs or cells behind a number as text: `3 pairs, 1.9x to 2.1x`, or `least of 12 cells`.
 
-    A mean differs for certain if its interval does not contain 1, the factor of no difference.
+    `pairs` are those in the table `section` (_select_pairs).
+    """
+    is_mean = finding.definition["expect"].get("over") == "mean"
+    # The text of the verdict, `mean of 3 pairs`, hides how far the pairs differ.
+    if section and is_mean and len(pairs) > 1:
+        return _describe_pairs(finding, section, pairs)
+    over: str = finding.row["over"]
+    return over
+
+
+def _list_parts(
+    finding: Finding, section: TableSection | None, pairs: Sequence[Point]
+) -> list[PairLine]:
+    """Return a line for each pair behind a finding's number if there are several; [] for one.
+
+    `pairs` are those in the table `section`. A mixed finding without such pairs has a line for each pair or
+    cell in its verdict.
+    """
+    # [] for a finding that is not mixed.
+    parts = _find_mixed_parts(finding)
+    if section and len(pairs) > 1:
+        return _list_pairs(finding, section, pairs, parts)
+    # Cells have no intervals in their table, and the pairs of some findings are in no table.
+    return _list_mixed_parts(finding, parts) if parts else []
+
+
+def _differs_in_mean_only(finding: Finding, pairs: Sequence[Point]) -> bool:
+    """Return True if the mean ratio of several pairs differs from 1 for certain, and no single pair does.
+
+    Example: two pairs of cells have the ratios 1.05 (0.99 to 1.11) and 1.06 (0.99 to 1.13), whose intervals
+    contain 1. That of their mean, 1.055 (1.01 to 1.10), does not.
     """
     row = finding.row
     is_mean = finding.definition["expect"].get("over") == "mean"
-    # Some of mixed pairs differ by their own intervals.
-    if len(points) < 2 or not is_mean or row["verdict"] == Verdict.MIXED:
+    # A finding is mixed because single pairs do differ.
+    if not is_mean or len(pairs) < 2 or row["verdict"] == Verdict.MIXED:
         return False
     low, high = row["low"], row["high"]
-    if not words.is_number(low) or not words.is_number(high) or low <= 1 <= high:
+    is_mean_certain = words.is_number(low) and words.is_number(high) and not low <= 1 <= high
+    if not is_mean_certain:
         return False
-    # Each point has a row (_points_of_pairs): {} is for mypy only.
-    pairs = [ComparisonRow.of_record(point.row or {}) for point in points]
+    # Each pair has a row (_select_pairs): {} is for mypy only.
+    comparisons_of_pairs = [ComparisonRow.of_record(pair.row or {}) for pair in pairs]
     # Without duplicates, a part of the noise is unknown: nothing is certain.
-    if any(Flag.NO_DUPLICATES in pair.flags for pair in pairs):
+    if any(Flag.NO_DUPLICATES in comparison.flags for comparison in comparisons_of_pairs):
         return False
-    # Below the margin, a certain difference has the result EQUAL, but still a call such as FASTER.
-    return not any(comparisons.is_difference(pair.call) for pair in pairs)
+    # A certain difference of 3 % has the call FASTER, but the result EQUAL, because it is below the margin.
+    # So only the call shows that a pair differs for certain.
+    return not any(comparisons.is_difference(each.call) for each in comparisons_of_pairs)
 
 
 def _describe_rounding(finding: Finding) -> str:
@@ -355,11 +383,10 @@ def _describe_rounding(finding: Finding) -> str:
 
 
 def describe_findings(views: Sequence[FindingView]) -> str:
-    """Return the numbers of measured findings and of their verdicts in a sentence, "" without a measured one.
+    """Return the numbers of measured findings and of their verdicts in sentences, "" without a measured one.
 
     Example: `9 of 19 findings are measured. 4 are reproduced, 2 more in direction only (no number was
-    stated). 2 differ: 1 weaker, 1 reversed. 1 is undecided.` A finding in direction only is a weaker result
-    than one with a number, so the text separates them.
+    stated). 2 differ: 1 weaker, 1 reversed. 1 is undecided.`
     """
     measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
     if not measured:
@@ -367,26 +394,36 @@ def describe_findings(views: Sequence[FindingView]) -> str:
     verb = words.is_or_are(len(measured))
     sentences = [f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured."]
     reproduced = [view for view in measured if view.verdict == Verdict.REPRODUCED]
-    in_direction = sum(view.is_in_direction for view in reproduced)
-    with_number = len(reproduced) - in_direction
     if reproduced:
-        # The number that the sentence begins with: of findings with a number, if there are any.
-        number = with_number or in_direction
-        sentence = f"{number} {words.is_or_are(number)} reproduced"
-        if in_direction:
-            more = f", {in_direction} more" if with_number else ""
-            sentence += f"{more} in direction only (no number was stated)"
-        sentences.append(f"{sentence}.")
-    differing = [view for view in measured if view.verdict in (*EXPLAINABLE, Verdict.MIXED)]
+        sentences.append(_describe_reproduced(reproduced))
+    verdicts_that_differ = (*EXPLAINABLE, Verdict.MIXED)
+    differing = [view.verdict for view in measured if view.verdict in verdicts_that_differ]
     if differing:
         verb = "differs" if len(differing) == 1 else "differ"
-        counts = describe_verdicts(view.counted_verdict for view in differing)
-        sentences.append(f"{len(differing)} {verb}: {counts}.")
-    # What is left is undecided, or too small to compare.
-    others = [view for view in measured if view not in reproduced and view not in differing]
-    for verdict, group in grouped_by(others, lambda view: view.counted_verdict).items():
-        sentences.append(f"{len(group)} {words.is_or_are(len(group))} {verdict}.")
+        sentences.append(f"{len(differing)} {verb}: {describe_verdicts(differing)}.")
+    # The other verdicts: undecided, or too small to compare.
+    verdicts_so_far = (Verdict.REPRODUCED, *verdicts_that_differ)
+    others = [view.verdict for view in measured if view.verdict not in verdicts_so_far]
+    for verdict, number in Counter(others).items():
+        sentences.append(f"{number} {words.is_or_are(number)} {verdict}.")
     return " ".join(sentences)
+
+
+def _describe_reproduced(reproduced: Sequence[FindingView]) -> str:
+    """Return the number of reproduced findings in a sentence; those in direction only are counted apart.
+
+    Examples: `4 are reproduced, 2 more in direction only (no number was stated).`, and without a stated
+    number `2 are reproduced in direction only (no number was stated).`
+    """
+    in_direction = sum(view.is_in_direction for view in reproduced)
+    with_number = len(reproduced) - in_direction
+    remark = "in direction only (no number was stated)"
+    if not with_number:
+        return f"{in_direction} {words.is_or_are(in_direction)} reproduced {remark}."
+    sentence = f"{with_number} {words.is_or_are(with_number)} reproduced"
+    if in_direction:
+        sentence += f", {in_direction} more {remark}"
+    return f"{sentence}."
 
 
 def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
@@ -422,9 +459,10 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
 def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
     """Return the reasons of a verdict, and remarks (sentences), both in the order of the row.
 
-    The column `reasons` is a list of verdicts.Reason, the most likely one first. If the verdict is a
-    difference (EXPLAINABLE), the entries that cannot explain a difference become remarks. For any other
-    verdict, only those with REMARK_CODES are remarks.
+    The column `reasons` is a list of verdicts.Reason, the most likely one first. A verdict that differs from
+    the published number, such as weaker (EXPLAINABLE), has reasons that may explain this: `smaller scale`
+    (EXPLAINING_CODES). All its other entries are remarks. The entries of any other verdict, such as
+    undecided, are its reasons, except for facts on pairs and times (REMARK_CODES).
     """
     is_different = row["verdict"] in EXPLAINABLE
     reasons: list[ReasonText] = []
@@ -433,11 +471,12 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
         # The page has the text of this code next to the published value (_describe_all_published).
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
-        is_remark = is_different and reason.code not in verdicts.EXPLAINING_CODES
-        if is_remark or reason.code in REMARK_CODES:
+        explains_nothing = is_different and reason.code not in verdicts.EXPLAINING_CODES
+        if explains_nothing or reason.code in REMARK_CODES:
             remarks.append(f"{texts.reason_text(reason)}.")
             continue
-        label, facts = texts.reason_words(reason, cells_label)
+        # cells_label() names cells by the labels of their values: `packed`, not `packing pack`.
+        label, facts = texts.reason_words(reason, describe_cells=cells_label)
         action = texts.ACTION_TEXTS.get(reason.code, "")
         reasons.append(ReasonText(reason.code, label, facts, action))
     # A difference that nothing explains gets a reason, too, because its advice is to repeat the run.
@@ -481,22 +520,24 @@ def _describe_all_published(finding: Finding) -> str:
 
 
 def _describe_value(finding: Finding) -> str:
-    """Return the meaning of a finding's number: `time of f6 ÷ time of f7: above 1x, f7 is faster`.
+    """Return the meaning of a finding's number.
 
-    For a finding that compares nothing, it is the title of its metric: `Client CPU (table: medians)`.
+    - Two values of an axis are compared: `time of f6 ÷ time of f7: above 1x, f7 is faster`.
+    - This run is compared with a saved baseline, here `before`: `times, before / now`.
+    - Nothing is compared: the title of the metric, such as `Client CPU (table: medians)`.
     """
     metric = metric_in(finding.definition)
     sides = finding.sides
-    if not sides:
-        # A comparison without two values of an axis is one with a saved baseline. Its row has the meaning.
-        if finding.is_factor:
-            return str(finding.row["unit"])
-        # The number of a finding is a mean over the rounds, as in tables of times (`takes_mean`). All other
-        # tables have medians, so a reader finds another number there.
-        return metric.title if metric.takes_mean else f"{metric.title} (table: medians)"
-    baseline = value_label(sides.axis, sides.baseline)
-    ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
-    return f"{ratio}: above 1x, {_describe_right_side(finding)}"
+    if sides:
+        baseline = value_label(sides.axis, sides.baseline)
+        ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
+        return f"{ratio}: above 1x, {_describe_right_side(finding)}"
+    # Only a comparison with a saved baseline is a factor without sides.
+    if finding.is_factor:
+        return str(finding.row["unit"])
+    # The number of a finding is a mean over the rounds, as in tables of times (`takes_mean`). All other
+    # tables have medians, so a reader finds another number there.
+    return metric.title if metric.takes_mean else f"{metric.title} (table: medians)"
 
 
 def _describe_right_side(finding: Finding) -> str:
@@ -509,53 +550,57 @@ def _describe_right_side(finding: Finding) -> str:
     return f"{candidate} {meaning}"
 
 
-def _points_of_pairs(
+def _select_pairs(
     finding: Finding, section: TableSection, where: Row, shares: Mapping[str, float]
 ) -> list[Point]:
-    """Return the pairs in a table from which the number of a finding was computed.
+    """Return the pairs of cells in a table from whose ratios the number of a finding was computed.
 
-    `where` selects the pairs of the finding by axis, with a value or a list of values: `{"cache": "cold"}`.
-    Pairs that the finding leaves out are left out here, too (_is_too_small_for). Return [] for a table that
-    compares nothing, and for a finding without a measured number.
+    A pair is a point of a table that compares, such as f6 with f7 in the cold log. `where` selects those of
+    the finding by axis, with a value or a list of values: `{"cache": "cold"}`. `shares` has the share of
+    start-up in the time of each cell: it decides which pairs the finding leaves out (_is_too_small_for).
+    Return [] for a table that compares nothing, and for a finding without a measured number.
     """
     if not section.compares or not words.is_number(finding.row["measured"]):
         return []
-    points = []
+    pairs = []
     for point in section.measured_points:
         has_ratio = point.row is not None and words.is_number(point.row.get("ratio"))
         is_of_finding = has_ratio and overlaps(where, point.keys)
         if is_of_finding and not _is_too_small_for(finding, point, shares):
-            points.append(point)
-    return points
+            pairs.append(point)
+    return pairs
 
 
-def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float]) -> bool:
-    """Return True if a finding leaves out a pair, because start-up can explain it, or its runs are short.
+def _is_too_small_for(finding: Finding, pair: Point, shares: Mapping[str, float]) -> bool:
+    """Return True if a finding leaves out a pair of cells, because start-up can explain its difference.
 
-    The number of the finding was computed without such pairs (finding_checks.CellCheck). With another rule
-    here, the page would list pairs that are no part of this number.
+    Start-up is the time of process start and connection, and `shares` has its share in the time of each cell.
+    Example: 1.0 s and 1.1 s with the shares 0.6 and 0.7 have 0.4 s and 0.33 s of work, so only the start-up
+    is longer. The number of the finding was computed by the same rule (finding_checks.CellCheck): the page
+    must not list a pair that is no part of the number.
     """
-    # A finding without `sides` compares with a saved baseline, and leaves out no pair for this reason. Counts
-    # (`exact`) have no start-up.
+    # A comparison with a saved baseline (no `sides`) leaves out no pair. Counts (`exact`) have no start-up.
     if finding.sides is None or metric_in(finding.definition).exact:
         return False
-    if point.is_small:
+    # The table itself calls the pair too small to compare, because of its start-up or its short runs.
+    if pair.is_small:
         return True
-    # A row of a table by runs is only a part of its cells, and does not name them.
-    if point.row is None or len(point.cells) != 2:
+    # The shares of the two sides are unknown if the point does not name its two cells. For example, a row of
+    # a table by runs is only a part of its cells.
+    if pair.row is None or len(pair.cells) != 2:
         return False
-    comparison = ComparisonRow.of_record(point.row)
-    baseline, candidate = (shares.get(cell, math.nan) for cell in point.cells)
-    by_speed = comparisons.start_up_shares(
+    comparison = ComparisonRow.of_record(pair.row)
+    baseline_share, candidate_share = (shares.get(cell, math.nan) for cell in pair.cells)
+    shares_by_speed = comparisons.start_up_shares(
         comparison.ratio,
         low=comparison.low,
         high=comparison.high,
-        baseline=baseline,
-        candidate=candidate,
+        baseline=baseline_share,
+        candidate=candidate_share,
     )
-    # A longer start-up of the slower side can explain a difference, but no equality. A table checks this
-    # only for pairs that it calls different, and a finding for each pair (True).
-    return comparisons.start_up_explains(by_speed, is_difference=True)
+    # A table tests for a longer start-up of the slower side only if it calls the pair different. A finding
+    # has no calls and tests each pair, as if it were different.
+    return comparisons.start_up_explains(shares_by_speed, is_difference=True)
 
 
 def _has_exchanged_sides(finding: Finding, section: TableSection) -> bool:
@@ -567,9 +612,9 @@ def _has_exchanged_sides(finding: Finding, section: TableSection) -> bool:
     return finding.sides is not None and finding.sides.baseline != section.baseline
 
 
-def _describe_pairs(finding: Finding, section: TableSection, points: Sequence[Point]) -> str:
+def _describe_pairs(finding: Finding, section: TableSection, pairs: Sequence[Point]) -> str:
     """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`."""
-    ratios = [point.row["ratio"] for point in points if point.row]
+    ratios = [pair.row["ratio"] for pair in pairs if pair.row]
     if _has_exchanged_sides(finding, section):
         ratios = [1 / ratio for ratio in ratios]
     low, high = times(min(ratios)), times(max(ratios))
@@ -580,7 +625,7 @@ def _describe_pairs(finding: Finding, section: TableSection, points: Sequence[Po
     return f"{len(ratios)} pairs, {low} to {high}"
 
 
-def _parts_of_mixed(finding: Finding) -> list[MixedPart]:
+def _find_mixed_parts(finding: Finding) -> list[MixedPart]:
     """Return the pairs or cells of a mixed finding with their places; [] for any other finding."""
     for reason in finding.row["reasons"]:
         if reason.code == ReasonCode.DISAGREEMENT:
@@ -588,7 +633,7 @@ def _parts_of_mixed(finding: Finding) -> list[MixedPart]:
     return []
 
 
-def _list_parts(finding: Finding, parts: Sequence[MixedPart]) -> list[PairLine]:
+def _list_mixed_parts(finding: Finding, parts: Sequence[MixedPart]) -> list[PairLine]:
     """Return a line for each pair or cell of a mixed finding, in the order of its verdict."""
     axes = _differing_axes([part.where for part in parts])
     lines = []
@@ -618,39 +663,41 @@ def _differing_axes(places: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _list_pairs(
-    finding: Finding, section: TableSection, points: Sequence[Point], parts: Sequence[MixedPart]
+    finding: Finding,
+    section: TableSection,
+    pairs: Sequence[Point],
+    parts: Sequence[MixedPart],
 ) -> list[PairLine]:
-    """Return a line for each pair of a finding, in the order of the table `section`.
+    """Return a line for each of several pairs of a finding, in the order of the table `section`.
 
-    A factor is baseline / candidate of the finding, also if the table has its sides exchanged. Example: the
-    published 22.0 % is the ratio 1.22, and 1 / 1.22 = 0.82 with exchanged sides. `parts` are the pairs of a
-    mixed finding.
+    The factors are those of the finding, baseline / candidate. If the table divides candidate / baseline, its
+    factors are inverted: the published 22.0 % (a ratio of 1.22) becomes 1 / 1.22 = 0.82.
+
+    The pairs of a mixed finding disagree, so each line has the place of its pair against the expected range,
+    such as `below`. These places are in `parts`, which is [] for a finding that is not mixed.
     """
     is_exchanged = _has_exchanged_sides(finding, section)
-    axes = _differing_axes([point.keys for point in points])
+    axes = _differing_axes([pair.keys for pair in pairs])
     lines = []
-    for point in points:
-        comparison = ComparisonRow.of_record(point.row or {})
-        ends = [comparison.low, comparison.high]
-        ratio = comparison.ratio
-        published_ratio = point.published_ratio
+    for pair in pairs:
+        comparison = ComparisonRow.of_record(pair.row or {})
+        ratio, low, high = comparison.ratio, comparison.low, comparison.high
+        published_ratio = pair.published_ratio
         if is_exchanged:
             ratio = 1 / ratio
             # The reciprocal of the lower end is the upper one.
-            ends = [1 / end for end in reversed(ends)]
+            low, high = 1 / high, 1 / low
             published_ratio = 1 / published_ratio if published_ratio else None
-        # The label names the access and the state of the caches in any case.
-        case = case_label(point.keys, [ACCESS_AXIS, *axes])
-        lines.append(
-            PairLine(
-                case,
-                published=times(published_ratio) if published_ratio else "",
-                measured=times(ratio),
-                # An interval is NaN after one round.
-                interval=times_between(*ends) if math.isfinite(ends[0]) else "",
-                place=_place_of(point.keys, parts),
-            )
+        line = PairLine(
+            # The label names the access and the state of the caches in any case.
+            case_label(pair.keys, [ACCESS_AXIS, *axes]),
+            published=times(published_ratio) if published_ratio else "",
+            measured=times(ratio),
+            # An interval is NaN after one round.
+            interval=times_between(low, high) if math.isfinite(low) else "",
+            place=_place_of(pair.keys, parts),
         )
+        lines.append(line)
     return lines
 
 
@@ -659,30 +706,37 @@ def _describe_flags(
 ) -> tuple[str, list[str]]:
     """Return the remarks on a finding's runs as a text, and the names of the flags in this text.
 
-    Example: `null-log: over svn, its client does less work; not interleaved`, and `["apart"]`. Only flags in
+    Example: `null-log: over svn, the client does less work; not interleaved`, and `["apart"]`. Only flags in
     `named_flags` are named.
     """
     if not finding.is_measured:
         return "", []
-    # A comparison needs the runs of both sides.
-    sides = finding.sides
-    selected = dict(finding.definition.get("where", {}))
-    if sides:
-        selected[sides.axis] = [sides.baseline, sides.candidate]
-    # Published numbers can have an axis that this study does not measure. No run has this axis.
-    where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
-    runs = [run for run in results.valid_runs if matches_cell(run, where)]
-    flags = [flag for run in runs for flag in run["flags"].split()]
-    is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
-    flag_names = name_flags(flags, named_flags, is_hot)
+    runs = _find_runs(results, finding)
     parts = []
-    # The client of some commands of svnbench does less work over svn than over another access.
+    sides = finding.sides
+    # Commands of svnbench (a test program), such as null-log, do less work in the client over svn than over
+    # any other access. So their times do not show which access is faster.
     if sides and "svn" in (sides.baseline, sides.candidate):
         commands = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
         if commands:
             parts.append(f"{' or '.join(unique_values(commands))}: {LESS_CLIENT_WORK}")
+    flags = [flag for run in runs for flag in run["flags"].split()]
+    # Flags on the place of files on a device do not matter to runs whose files are all in memory.
+    is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
+    flag_names = name_flags(flags, named_flags, is_hot)
     parts += [label_flag(name) for name in flag_names]
     return "; ".join(parts), flag_names
+
+
+def _find_runs(results: Results, finding: Finding) -> list[Row]:
+    """Return the valid runs of a finding's cells, and of a comparison the runs of both sides."""
+    selected = dict(finding.definition.get("where", {}))
+    sides = finding.sides
+    if sides:
+        selected[sides.axis] = [sides.baseline, sides.candidate]
+    # Published numbers can have an axis that this study does not measure. No run has this axis.
+    where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
+    return [run for run in results.valid_runs if matches_cell(run, where)]
 
 
 def _find_anchor(where: Row, section: TableSection) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
@@ -233,9 +234,10 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     compare = definition.get("compare")
     compared = compare["axis"] if compare else ""
     keys = [axis for axis in order if axis != compared]
-    # The values of the compared axis do no harm, because this axis is none of the keys.
+    # This also has the compared axis. That axis is none of the keys, so its values are not used.
     order_of_keys = dict(order)
-    # `by` has columns of the measurements that the table uses like axes, such as ["run", "host"].
+    # With `by: [run]`, a table has a number for each run. The run is a column of the measurements, and no
+    # axis, so it is one more key.
     keys += definition.get("by", [])
     # `each` has names of counts, such as ["reads", "writes"].
     if "each" in definition:
@@ -253,9 +255,9 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
     """Return the points outside of empty rows and columns, and the numbers of empty rows and columns.
 
-    A row or column is empty if no point in it has a number. Rows and columns are counted for each grid of the
-    table, because a row may be empty in one grid only. Example: a grid has 3 rows and 2 columns, and numbers
-    only in the first row. Then 2 rows are left out, and a column without a number there.
+    A row or column is empty if no point in it has a number. Each grid of the table is treated by itself,
+    because a row may be empty in one grid only. Example: a grid has the rows http and svn, and the columns
+    cold and hot. Only the cell with http and cold has a number. So svn and hot are left out.
     """
     remaining = []
     empty_rows = 0
@@ -265,8 +267,8 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
         filled_rows = {layout.row_of(point) for point in with_number}
         filled_columns = {layout.column_of(point) for point in with_number}
         empty_rows += len({layout.row_of(point) for point in grid} - filled_rows)
-        # A grid without any number is left out as a whole. All of its rows have been counted, so its columns
-        # are not: they would name the same places again.
+        # A grid without any number is left out as a whole. All of its rows are counted already. Its columns
+        # would count the same places twice.
         if with_number:
             empty_columns += len({layout.column_of(point) for point in grid} - filled_columns)
         for point in grid:
@@ -305,87 +307,122 @@ def describe_shared(points: Sequence[Point], layout: Layout) -> str:
     return f"In all: {label}." if label else ""
 
 
-def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
-    """Return the grid of points that differ only in the keys of rows and columns, with a title (`in_title`).
+class RowAxes(NamedTuple):
+    """The axes of a grid's rows by the way in which they appear.
 
-    The axes of the rows appear in three ways. An axis with the same value in all rows stands at the corner of
-    the grid. If several axes vary, the first of them becomes a heading above groups of rows. All other axes
-    that vary label the rows, and so does a single one. `points` must not be empty.
+    - `constant`: each axis with the same value in all rows, and this value. They stand at the grid's corner.
+    - `group`: the axis of headings above groups of rows, "" without groups.
+    - `labels`: the axes that label each row.
     """
-    # Labels need axes in place of keys: the axis of the key CANDIDATE is the compared one.
-    row_axes = [layout.axis_of(key) for key in layout.rows]
-    column_axes = [layout.axis_of(key) for key in layout.columns]
-    places = [layout.by_axis(point.keys) for point in points]
-    varying_axes = varying(places, row_axes)
-    if len(varying_axes) > 1:
-        group_axis, *label_axes = varying_axes
-    else:
-        group_axis, label_axes = "", varying_axes
-    constant = []
-    for axis in row_axes:
-        # The same value in all rows, "" if the axis applies to no row.
-        value = places[0].get(axis, "")
-        if value and axis not in varying_axes:
-            constant.append((axis, value))
 
-    # The values of each column in order: [("cold", "http"), ("cold", "svn"), ...].
+    constant: list[tuple[str, str]]
+    group: str
+    labels: list[str]
+
+
+def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
+    """Return the grid of points that differ only in the keys of rows and columns. It needs a point.
+
+    Its title has the values of the keys `in_title`. Example with the title `ruby`, the columns cache and
+    config, and the rows format, access and command:
+
+        format: f7       cold         hot
+                      slow  fast   slow  fast
+        http
+          log          1.2   1.1    0.2   0.1
+          export       3.1   3.0    0.9   0.8
+        svn
+          log          1.0   0.9    0.2   0.1
+    """
+    # The values of each column in order: [("cold", "slow"), ("cold", "fast"), ...].
     column_values = layout.ordered_values(points, layout.columns)
     column_keys = [dict(zip(layout.columns, values, strict=True)) for values in column_values]
+    # Headings and labels name the compared axis, such as the format, where keys have CANDIDATE.
+    column_axes = [layout.axis_of(key) for key in layout.columns]
+    # True for the first column of cold, and of hot: a line separates these blocks of columns.
     block_starts = _find_block_starts(column_values)
+    row_axes = _split_row_axes(points, layout)
     return Grid(
         title=_label_keys(points[0], in_title, layout),
         headings=_make_headings(column_values, column_axes, block_starts),
         block_starts=block_starts,
-        rows=_make_rows(points, layout, column_values, group_axis, label_axes),
-        group_axis=group_axis,
-        constant=constant,
-        # The points of a grid have the same values of these keys.
+        rows=_make_rows(points, layout, column_values, row_axes),
+        group_axis=row_axes.group,
+        constant=row_axes.constant,
+        # The keys in neither rows nor columns. All points of a grid have the same values of them.
         grid_keys=dict(zip(layout.rest, layout.grid_of(points[0]), strict=True)),
         column_keys=column_keys,
         column_labels=[values_label(layout.by_axis(keys), column_axes) for keys in column_keys],
     )
 
 
+def _split_row_axes(points: Sequence[Point], layout: Layout) -> RowAxes:
+    """Return the axes of a grid's rows by the way in which they appear (example: _make_grid)."""
+    axes = [layout.axis_of(key) for key in layout.rows]
+    places = [layout.by_axis(point.keys) for point in points]
+    varying_axes = varying(places, axes)
+    constant = []
+    for axis in axes:
+        # The same value in all rows, "" if the axis applies to no row.
+        value = places[0].get(axis, "")
+        if value and axis not in varying_axes:
+            constant.append((axis, value))
+    # A single axis that varies labels the rows. Of several axes, the first one has the headings of groups.
+    if len(varying_axes) > 1:
+        return RowAxes(constant, group=varying_axes[0], labels=varying_axes[1:])
+    return RowAxes(constant, group="", labels=varying_axes)
+
+
 def _make_rows(
     points: Sequence[Point],
     layout: Layout,
     column_values: Sequence[tuple[str, ...]],
-    group_axis: str,
-    label_axes: Sequence[str],
+    row_axes: RowAxes,
 ) -> list[GridRow]:
     """Return the rows of a grid in order, each with a point per column, None where the study has no cell.
 
-    `points` must not be empty. `column_values` has the values of each column, such as ("cold", "slow"). The
-    rows with the same value on `group_axis` ("" without groups) form a group below a heading.
+    `points` must not be empty. `column_values` has the values of each column, such as ("cold", "slow"). Rows
+    with the same value on the axis `row_axes.group` stand below one heading. This axis is "" without groups.
     """
     point_by_place = {(layout.row_of(point), layout.column_of(point)): point for point in points}
     # All points of a grid have the same values here, such as ("ruby",).
     grid_values = layout.grid_of(points[0])
     rows = []
-    row_above: Mapping[str, str] = {}
+    values_above: Mapping[str, str] = {}
     for row_values in layout.ordered_values(points, layout.rows):
         keys = dict(zip(layout.rows, row_values, strict=True))
-        by_axis = layout.by_axis(keys)
-        row_axes = list(by_axis)
-        labels = []
-        for axis in label_axes:
-            # An axis that does not apply to the row ("") has no label.
-            if by_axis[axis]:
-                # A label is repeated (grey) if the row above has the same values up to this axis.
-                up_to_axis = row_axes[: row_axes.index(axis) + 1]
-                is_repeated = values_in(by_axis, up_to_axis) == values_in(row_above, up_to_axis)
-                labels.append(Label(by_axis[axis], is_repeated, axis))
+        # `{"access": "svn", "format": "f7"}` for the keys `{"access": "svn", "candidate": "f7"}`.
+        values_by_axis = layout.by_axis(keys)
         row = GridRow(
-            group=by_axis.get(group_axis, ""),
-            labels=labels,
+            group=values_by_axis.get(row_axes.group, ""),
+            labels=_make_labels(values_by_axis, values_above, row_axes.labels),
             points=[point_by_place.get((row_values, column)) for column in column_values],
             # `ruby-svn-f7` has the values of the grid, too, because rows of other grids may have the same.
             slug=words.slug(" ".join(grid_values + row_values)),
             keys=keys,
         )
         rows.append(row)
-        row_above = by_axis
+        values_above = values_by_axis
     return rows
+
+
+def _make_labels(
+    values: Mapping[str, str], values_above: Mapping[str, str], label_axes: Sequence[str]
+) -> list[Label]:
+    """Return the labels of a row, grey (`is_repeated`) where the row above has the same values up to there.
+
+    Example with the axes access, command and cache: the row `svn, log, hot` is below `svn, log, cold`, so its
+    label `log` is grey. Below `http, log, hot`, it would not be grey, because the access differs.
+    """
+    axes = list(values)
+    labels = []
+    for axis in label_axes:
+        # An axis that does not apply to the row ("") has no label.
+        if values[axis]:
+            axes_to_here = axes[: axes.index(axis) + 1]
+            is_repeated = values_in(values, axes_to_here) == values_in(values_above, axes_to_here)
+            labels.append(Label(values[axis], is_repeated, axis))
+    return labels
 
 
 def _label_keys(point: Point, keys: Sequence[str], layout: Layout) -> str:

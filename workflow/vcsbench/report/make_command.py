@@ -64,26 +64,25 @@ class MakeCommand:
 def parse_command(command_line: str) -> MakeCommand:
     """Return the command of make that repeats a run, from the recorded command line of that run.
 
-    Example: `vcsbench run --study=builds --minutes=9 -k --config seed=2` gives `make report STUDY=builds
-    ARGS='--config seed=2'`. Only the study, the user's inputs and the configuration are kept. Other options
-    limit one run, such as --minutes, or measure again, such as --forcerun. A repository, tree or log of a
-    server in --config becomes a variable. A line that is empty or has an open quote gives `make report`.
+    Example: `vcsbench run --study=builds --minutes=9 -k --config seed=2 tree=/usr/src` gives `make report
+    TREE=/usr/src STUDY=builds ARGS='--config seed=2'`. Only the study, the user's inputs (repository, tree,
+    log of a server) and the configuration are kept. Other options limit one run, such as --minutes, or
+    measure again, such as --forcerun. A line that is empty or has an open quote gives `make report`.
     """
     try:
         command_words = shlex.split(command_line)
     except ValueError:
         command_words = []
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    # The record may be damaged. With nargs="?", an option without its value is no error, but `const`.
     for option in ("--repository", "--tree", "--server-log", "--study"):
+        # A damaged record may lack the value of an option. With nargs="?", it then is `const`, and no error.
         parser.add_argument(option, nargs="?", default="", const="")
     for names in (("--configfile", "--configfiles"), ("--config", "-C")):
         parser.add_argument(*names, nargs="*", action="extend", default=[])
     # The dropped words are the program, its action, and other options.
     parsed, _ = parser.parse_known_args(command_words)
 
-    # A setting of --config, such as `tree=/usr/src`, overrides the option. The last setting counts.
-    variables: dict[str, str] = {
+    inputs: dict[str, str] = {
         "repository": parsed.repository,
         "tree": parsed.tree,
         "server_log": parsed.server_log,
@@ -91,8 +90,10 @@ def parse_command(command_line: str) -> MakeCommand:
     settings = []
     for setting in parsed.config:
         key, _, value = setting.partition("=")
-        if key in variables:
-            variables[key] = _read_setting(value)
+        # `tree=/usr/src` overrides the option --tree. It becomes the variable TREE, so it is no setting any
+        # more (DROPPED_KEYS). Of several values, the last one counts.
+        if key in inputs:
+            inputs[key] = _read_setting(value)
         # With the setting `measure=nothing`, a repeated run would measure nothing.
         if key not in DROPPED_KEYS and setting != f"measure={NOTHING}":
             settings.append(setting)
@@ -102,9 +103,9 @@ def parse_command(command_line: str) -> MakeCommand:
     if settings:
         arguments += ["--config", *settings]
     return MakeCommand(
-        repository=variables["repository"],
-        tree=variables["tree"],
-        server_log=variables["server_log"],
+        repository=inputs["repository"],
+        tree=inputs["tree"],
+        server_log=inputs["server_log"],
         study=parsed.study,
         arguments=shlex.join(arguments),
     )

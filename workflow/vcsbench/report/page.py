@@ -14,14 +14,14 @@ from vcsbench.advice.wishes import Wish, WorkOfChange, find_wishes
 from vcsbench.axis_names import FORMAT_AXIS
 from vcsbench.config.study import Study
 from vcsbench.formats import AS_IS
-from vcsbench.plan.grid import originals
+from vcsbench.plan.grid import AxisValues, originals
 from vcsbench.report import answers, charts, findings_section, page_texts, quality_section, summary
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
 from vcsbench.report.charts import Chart
 from vcsbench.report.citation import cite_results, make_bibtex
 from vcsbench.report.examples import make_examples
-from vcsbench.report.finding_tables import find_opposites, make_reversed_table
+from vcsbench.report.finding_tables import Reversal, find_opposites, make_reversed_table
 from vcsbench.report.findings_section import FindingView
 from vcsbench.report.index_page import PageFacts
 from vcsbench.report.legend import LegendEntry, explain_cache_states, list_words, make_legend
@@ -58,7 +58,7 @@ LINE_CHART_PREFIXES = ("level", "history")
 class AnswerSection:
     """The parts of a page with advice: the reader's picks, the cards (questions with answers), next runs."""
 
-    # The changes that would gain most on the reader's own repository, [] if it was not measured.
+    # Operations with the changes that make them faster, [] if the reader's own repository was not measured.
     wishes: Sequence[Wish]
     condition: str  # a warning that gains differ from published ones, "" without one
     min_effect: str  # the smallest effect worth noting, such as `10 %`
@@ -260,65 +260,85 @@ def describe_page(results: Results) -> Page:
 def _describe_answers(
     results: Results, setup: Setup, tables: Sequence[TableSection]
 ) -> AnswerSection:
-    """Return the parts of a page with advice: picks, answers for each combination of picks, and next runs.
+    """Return the parts of a page with advice: the cards, answers for a reader's own values, and next runs.
 
-    The answers are decided here for each combination of picks. The script of the page only shows those of
-    the combination that the reader has chosen.
+    A card has a question, such as which format to choose, with its answer over all cells. Picks are the
+    values that a reader selects as what he has, such as f6 and http. The answers for each combination of
+    picks are decided here, and the script of the page only shows those of the selected one.
     """
-    advice = results.advice
     is_measured = bool(originals(results.measurements))
     # Comparisons whose published result is the opposite of the measured one.
     opposites = find_opposites(results, tables)
     cards = answers.make_card_views(results, opposites)
     picks = find_picks(results, cards)
-    # The values that can be picked: {"format": ["f6", "f7"], "access": ["http", "svn"]}.
-    values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
-    # The combinations of picks that some measurable cell fits. The first one is {}: no pick.
-    combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
+    # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
     # The time that changes took here, such as a load into another format.
     work = measured_work(results)
-    pick_answers = make_pick_answers(
-        advice, combinations, list(values_by_axis), operations, work, opposites
-    )
-    # Next steps improve the answers. Without a measured run, there is nothing to improve.
-    next_steps: Sequence[summary.NextStep] = []
-    if is_measured:
-        next_steps = summary.suggest_next_steps(results, results.command)
+    # Next steps are runs that improve the answers. Without a measured run, there is nothing to improve.
+    next_steps = summary.suggest_next_steps(results, results.command) if is_measured else []
     # These sentences of the study are about its own repositories, not about the user's.
     carries_over: Sequence[str] = ()
     if is_measured and not results.own_repository:
         carries_over = results.study.carries_over
     disturbed_share = summary.disturbed_share(results.valid_runs)
-    # The estimate is about loads of Subversion: the repositories of other systems have no formats. A card has
-    # `costs` if a load was timed, or the sizes of files are known.
-    has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
     return AnswerSection(
+        # The advice.
         wishes=_find_wishes_of_reader(results, picks, work),
-        # The page prints a link to the findings behind this text.
-        condition=page_texts.describe_condition(results, setup) if results.findings else "",
-        min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
-        labels=_label_values(results),
-        # The time of a load and sizes of files. The script scales them to the reader's number of revisions.
-        estimate=make_estimate(results) if has_loads else None,
+        pick_answers=_answer_picks(results, picks, operations, work, opposites),
         cards=cards,
-        pick_answers=pick_answers,
+        estimate=_estimate_load(results, cards),
+        examples=make_examples(results),
+        situations=label_situations(results),
+        less_work=results.advice.less_work,
+        # Texts that explain the advice.
+        min_effect=f"{results.advice.min_effect_pct:g} %",
+        has_operations=bool(operations),
         command_lines=list_command_lines(operations, setup.commands),
         states=explain_cache_states(operations),
-        legend=make_legend(cards, advice.min_effect_pct),
-        examples=make_examples(results),
+        legend=make_legend(cards, results.advice.min_effect_pct),
+        labels=_label_values(results),
+        # The limits of the advice. The page prints a link to the findings behind `condition`.
+        condition=page_texts.describe_condition(results, setup) if results.findings else "",
         carries_over=carries_over,
-        has_operations=bool(operations),
-        situations=label_situations(results),
-        less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
         uncertain=page_texts.describe_uncertain(results, next_steps, _count_comparisons(cards)),
+        # The runs that a reader can make.
         next_steps=next_steps,
         commands=_list_commands(results),
         own_command=_find_own_command(results),
     )
+
+
+def _answer_picks(
+    results: Results,
+    picks: Sequence[Pick],
+    operations: Sequence[AxisValues],
+    work: WorkOfChange,
+    opposites: Sequence[Reversal],
+) -> list[PickAnswer]:
+    """Return the answers for each combination of picks that a measurable cell fits, that without picks first.
+
+    `operations`, `work` and `opposites` are those of _describe_answers().
+    """
+    # The values that can be picked: {"format": ["f6", "f7"], "access": ["http", "svn"]}.
+    values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
+    grid = originals(results.grid)
+    combinations = combinations_of(grid, values_by_axis, MAX_COMBINATIONS)
+    axes = list(values_by_axis)
+    return make_pick_answers(results.advice, combinations, axes, operations, work, opposites)
+
+
+def _estimate_load(results: Results, cards: Sequence[answers.CardView]) -> LoadEstimate | None:
+    """Return the measured time and size of a load, which the script scales to the reader's revisions.
+
+    Return None if no card is about a load. Loads are those of Subversion: the repositories of other systems
+    have no formats. A card has `costs` if a load was timed, or the sizes of files are known.
+    """
+    has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
+    return make_estimate(results) if has_loads else None
 
 
 def _count_comparisons(cards: Sequence[answers.CardView]) -> int:
@@ -349,22 +369,26 @@ def _find_own_command(results: Results) -> str:
 def _find_wishes_of_reader(
     results: Results, picks: Sequence[Pick], work: WorkOfChange
 ) -> list[Wish]:
-    """Return the changes that gain most on the reader's own repository, [] if it was not measured.
+    """Return the wishes on the reader's own repository, the largest gain first; [] if it was not measured.
 
-    A change starts from the values that the repository has now: the `preset` of each pick, if it is known.
+    A wish is an operation with the change that makes it faster: the cold log over svn, by packing. A change
+    starts from the values that the repository has now: the `preset` of each pick, if it is known. `work` has
+    the time that changes took here.
     """
     if not results.own_repository:
         return []
     measurable = [cell for cell in results.grid if not cell.get("skip")]
     values_now: dict[str, str] = {}
-    # AS_IS is the value of an exact copy of the repository: its format, or the packs and refs of one of git.
+    # The value AS_IS stands for an exact copy of the repository: with its own format, or for git with its own
+    # packs and refs.
     for axis in results.order:
         if any(cell.get(axis) == AS_IS for cell in measurable):
             values_now[axis] = AS_IS
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
-    # All cells of a study with answers are of one system. A repository of Subversion has no record of its
-    # system, so the largest name is "" or belongs to another system.
-    names = [context["repository"].get("system", "") for context in results.contexts]
+    # All repositories of a study with answers are of one system, and their records name it, unless it is
+    # Subversion. So there is at most one name.
+    names = {context["repository"].get("system", "") for context in results.contexts}
+    names.discard("")
     system = SYSTEMS.get(max(names, default=""), SUBVERSION)
     return find_wishes(results.advice, values_now, work, system)
 

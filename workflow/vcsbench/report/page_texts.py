@@ -37,31 +37,44 @@ SIDE_BY_SIDE_LIMIT = (
 
 
 def describe_head(results: Results, setup: Setup) -> list[str]:
-    """Return the lines below the title of a page.
+    """Return the lines below the title of a page, or one sentence if there is no result to show.
 
-    Return a single sentence if no result is shown. Otherwise the first line is, for example, `ruby: 5,526
-    revisions, on ext4 (virtual disk); dump reads 601 revisions`, and the second `Subversion 1.14.2 on here (2
-    cores); 21 November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with
-    all its settings)`. Up to three lines follow: on cold runs (describe_cold), on labels that stand for
-    several settings (explain_labels), and on what the study does not measure.
+    Lines without content are left out.
     """
     if not originals(results.measurements):
         if any(row["reason"] == OUTDATED for row in results.failures):
             return ["No result is up to date."]
         return ["Nothing has been measured."]
+    lines = (
+        _describe_subjects(setup),
+        _describe_session(results, setup),
+        describe_cold(results),
+        explain_labels(results),
+        # A sentence of the study on what it does not measure.
+        results.study.leaves_out,
+    )
+    return [line for line in lines if line]
 
-    # The first line. Any part may be unknown ("").
+
+def _describe_subjects(setup: Setup) -> str:
+    """Return the repositories with their storage, and what the commands read or write, as far as known.
+
+    Example: `ruby: 5,526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
+    """
     conditions = setup.conditions
     storage = f"on {conditions.storage}" if conditions.storage else ""
     repositories = _join(", ", [conditions.repositories, storage])
-    subjects = _join("; ", [repositories, conditions.parts])
+    return _join("; ", [repositories, conditions.parts])
 
-    # The second line. A study that compares builds names each of them: `Subversion trunk 1.15.0, mine
-    # 1.14.2`. The programs of builds belong to one system.
-    builds = ", ".join(_list_build_versions(results))
-    title = SUBVERSION.title if conditions.subversion else GIT.title
-    systems = f"{title} {builds}" if builds else conditions.systems
-    machine = f"on {conditions.machine}" if conditions.machine else ""
+
+def _describe_session(results: Results, setup: Setup) -> str:
+    """Return the programs and the machine, the day and the duration, and the number of runs.
+
+    Example: `Subversion 1.14.2 on here (2 cores); 21 November 2026, 14 min with preparation and report; 360
+    timed runs of 72 cells (a command with all its settings)`. An unknown part is left out.
+    """
+    machine = f"on {setup.conditions.machine}" if setup.conditions.machine else ""
+    programs = _join(" ", [_name_programs(results, setup), machine])
     time = ""
     if setup.first and setup.last:
         if results.account.taken_s:
@@ -71,15 +84,19 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
             length = words.duration((setup.last - setup.first).total_seconds())
         time = f"{words.day(setup.last)}, {length}"
     runs = count_runs(results.measurements, " (a command with all its settings)")
-    measuring = _join("; ", [_join(" ", [systems, machine]), time, runs])
-    lines = (
-        subjects,
-        measuring,
-        describe_cold(results),
-        explain_labels(results),
-        results.study.leaves_out,
-    )
-    return [line for line in lines if line]
+    return _join("; ", [programs, time, runs])
+
+
+def _name_programs(results: Results, setup: Setup) -> str:
+    """Return the measured programs: `Subversion 1.14.2, git 2.39.5`.
+
+    A study that compares builds of one system names each build: `Subversion trunk 1.15.0, mine 1.14.2`.
+    """
+    builds = ", ".join(_list_build_versions(results))
+    if not builds:
+        return setup.conditions.systems
+    title = SUBVERSION.title if setup.conditions.subversion else GIT.title
+    return f"{title} {builds}"
 
 
 def explain_labels(results: Results) -> str:
@@ -122,43 +139,49 @@ def describe_cold(results: Results) -> str:
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     """Return two sentences on the cold cells that take no longer than warm ones, "" without such a cell.
 
-    A cold cell that is as fast as the fastest warm one shows little about other storage: a cache below this
-    machine may have answered. Example: `2 of 6 cold cells with a warm counterpart are as fast (within 10 %).
-    There, ...`.
+    A cold cell has to read from the device, so it should be slower than a warm one. If it is not, a cache
+    outside this machine, such as that of its host, may have answered in place of the device. Example: `2 of 6
+    cold cells with a warm counterpart are as fast (within 10 %). There, ...`.
     """
     # Times within this factor, such as 1.1, count as equal.
     margin = results.advice.margin
-    # The cells of a group differ in the state of the caches only. Each group counts as one cold cell, also
-    # with several cold states.
-    compared_groups = 0
-    groups_as_fast = 0
+    compared_cells = 0
+    cells_as_fast = 0
+    # A group has the runs of a cold cell, such as a cold log over http, and of its warm counterparts. A
+    # second cold state in the group is not counted again.
     other_axes = [axis for axis in results.order if axis != CACHE_AXIS]
     for group in grouped_by(runs, lambda run: values_in(run, other_axes)).values():
-        cold_means: list[float] = []
-        warm_means: list[float] = []
-        for state, members in grouped_by(group, lambda run: run[CACHE_AXIS]).items():
-            # A server with useless warm caches reads as much as a new one, so its time shows nothing about
-            # the device.
-            if any(Flag.CACHE_INEFFECTIVE in run["flags"].split() for run in members):
-                continue
-            mean = geometric_mean([run["elapsed_s"] for run in members])
-            if cache_state(state).is_cold:
-                cold_means.append(mean)
-            else:
-                warm_means.append(mean)
+        cold_means, warm_means = _mean_times(group)
         if cold_means and warm_means:
-            compared_groups += 1
+            compared_cells += 1
             # A warm state can be slow for another reason than the device, so the fastest one counts.
             if min(cold_means) <= min(warm_means) * margin:
-                groups_as_fast += 1
-    if not groups_as_fast:
+                cells_as_fast += 1
+    if not cells_as_fast:
         return ""
-    number = f"{groups_as_fast} of {words.count_of(compared_groups, 'cold cell')}"
-    verb = words.is_or_are(groups_as_fast)
+    number = f"{cells_as_fast} of {words.count_of(compared_cells, 'cold cell')}"
+    verb = words.is_or_are(cells_as_fast)
     return (
         f"{number} with a warm counterpart {verb} as fast (within {results.advice.min_effect_pct:g} %). "
         "There, a cache below this machine (host, controller) may answer: this tells little about slow disks."
     )
+
+
+def _mean_times(runs: Rows) -> tuple[list[float], list[float]]:
+    """Return the mean seconds of the runs in each cold state of the caches, and in each warm state."""
+    cold_means: list[float] = []
+    warm_means: list[float] = []
+    for state, members in grouped_by(runs, lambda run: run[CACHE_AXIS]).items():
+        # A server with useless warm caches reads as much as a new one, so its time shows nothing about the
+        # device.
+        if any(Flag.CACHE_INEFFECTIVE in run["flags"].split() for run in members):
+            continue
+        mean = geometric_mean([run["elapsed_s"] for run in members])
+        if cache_state(state).is_cold:
+            cold_means.append(mean)
+        else:
+            warm_means.append(mean)
+    return cold_means, warm_means
 
 
 def _join(separator: str, parts: Sequence[str]) -> str:
@@ -257,34 +280,39 @@ def count_skipped(results: Results) -> int:
 
 
 def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: int) -> list[str]:
-    """Return sentences on the comparisons without an answer, [] if none is too small or open.
+    """Return sentences on the comparisons without an answer (neither different nor equal), [] without any.
 
-    A comparison is open if it is undecided or nearly equal. The first sentence counts all: `Answered over all
-    cases: 74 of 82 comparisons, 8 undecided.` If comparisons are open, and none of the next `steps` has more
-    rounds, the last sentence is that more rounds do not help. `in_cards` is the number of different
-    comparisons in the cards.
+    - Undecided: the difference may be large.
+    - Nearly equal: the difference is below 15 %, but perhaps above the margin (10 % by default).
+    - Too small: start-up can explain the difference, or runs are short.
+
+    The first two are open: more rounds may answer them. `steps` are the next runs that the page recommends,
+    and `in_cards` is the number of different comparisons in the cards.
     """
     account = results.account
     counts = account.count_results()
-    too_small = counts[Result.TOO_SMALL]
-    undecided = counts[Result.UNDECIDED]
-    if not too_small and not account.count_open():
+    has_undecided = counts[Result.UNDECIDED] > 0
+    has_too_small = counts[Result.TOO_SMALL] > 0
+    has_open = account.count_open() > 0
+    if not has_open and not has_too_small:
         return []
     sentences = [f"Answered over all cases: {describe_results(account)}."]
-    # Comparisons of accesses by svnbench, without a server, or by another metric may be in no card.
+    # Some comparisons are in tables only, for example those of other metrics than the elapsed time.
     if in_cards < counts.total():
         shown = words.count_of(in_cards, "comparison")
         sentences.append(f"The cards show {shown}, the tables all.")
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
-    if undecided and account.scatter_pct > comparisons.NOISY_PCT:
+    if has_undecided and account.scatter_pct > comparisons.NOISY_PCT:
         noise = f"{account.scatter_pct:.2g} %"
         sentences.append(f"Noise ({noise}) is the reason for the undecided ones.")
-    if too_small:
+    if has_too_small:
         sentences.append(
             "Too small: start-up can explain the difference, or runs are short; a larger repository or scale "
             "answers it."
         )
-    if account.count_open() and not any(step.name == MORE_ROUNDS for step in steps):
+    # The page recommends more rounds if up to a day of them may answer at least one comparison.
+    has_more_rounds = any(step.name == MORE_ROUNDS for step in steps)
+    if has_open and not has_more_rounds:
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
 

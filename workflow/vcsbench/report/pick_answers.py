@@ -156,6 +156,11 @@ class ChangeTable:
     work: WorkOfChange
     reversed_pairs: Sequence[ReversedPair]
 
+    @property
+    def picks(self) -> AxisValues:
+        """Return the picks, which are the reader's values before all steps: `{"format": "f6"}`."""
+        return self.plan.states[0]
+
     def number_of(self, change: ValueChange) -> int:
         """Return the place of a change in the table, from 1."""
         return next(number for number, other in enumerate(self.changes, 1) if other is change)
@@ -192,17 +197,21 @@ def make_pick_answers(
 ) -> list[PickAnswer]:
     """Return the answers for each of the `combinations` of picks, in the same order.
 
-    `axes` are those on which a reader can choose a value. An operation is `{"command": "log", "cache":
-    "cold"}`. `opposites` are comparisons whose published result is the opposite of the measured one.
+    Picks are the values that a reader selects as what he has: `{"format": "f6"}`. Their answers are a table
+    of the changes that he may make, and an answer of each card (a question, such as `Pack the repository?`).
+
+    `axes` are those on which a reader can choose a value. `operations` are the possible columns of the table:
+    `{"command": "log", "cache": "cold"}`. `opposites` are comparisons whose published result is the opposite
+    of the measured one.
     """
     # An `aggregate` card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    # A card on a cost, such as the cost of https, recommends nothing. Only the other cards can advise a
-    # change.
+    # A card on a cost, such as the cost of https, recommends no change.
     advising_cards = [card for card in cards if not card.question.is_cost]
     reversed_pairs = _find_reversed_pairs(advising_cards, opposites)
     answers = []
     for picks in combinations:
+        # The plan has the advised changes (steps) in their order, and the other changes.
         plan = steps.plan_steps(advising_cards, picks)
         table = _make_table(advice, plan, operations, work, reversed_pairs)
         change_views = [_make_change_view(table, change) for change in table.changes]
@@ -242,34 +251,47 @@ def _make_table(
     work: WorkOfChange,
     reversed_pairs: Sequence[ReversedPair],
 ) -> ChangeTable:
-    """Return the table of a plan for one reader: the advised steps, and the optional changes.
+    """Return the table of changes for one reader: the advised changes (steps), and optional ones.
 
-    An optional change is worth it under a condition only, such as a stop of commits. Or it is faster for some
-    operations and slower for others, and its card recommends it. The table has a column for each of the
-    `operations`, such as the cold log, on which some of its changes have an outcome.
+    Its columns are those `operations`, such as the cold log, with which at least one of its changes was
+    measured.
     """
-    # The reader's values before all steps: {"format": "f6"}.
-    present = plan.states[0]
-    optional = []
-    for change in plan.others:
-        # In a plan, each DO without a condition is a step. So a DO among the other changes has a condition.
-        is_worth_it = change.worth is Worth.DO
-        if change.worth is Worth.DEPENDS:
-            is_worth_it = change.card.answer_for(present).value == change.value
-        if is_worth_it:
-            optional.append(change)
-    changes = [*plan.steps, *optional]
-    axes = [change.axis for change in changes]
-    # A load into another format makes a repository that is not packed, so all loads come before packing.
-    if PACKING_AXIS in axes:
-        packing_index = axes.index(PACKING_AXIS)
-        later = changes[packing_index:]
-        loads = [change for change in later if change.axis == FORMAT_AXIS]
-        rest = [change for change in later if change.axis != FORMAT_AXIS]
-        changes = [*changes[:packing_index], *loads, *rest]
-    affected = [outcome.operation for change in changes for outcome in change.outcomes]
-    columns = [operation for operation in operations if operation in affected]
+    # The first state has the reader's values before all steps, which are his picks: {"format": "f6"}.
+    picks = plan.states[0]
+    optional = [change for change in plan.others if _is_optional(change, picks)]
+    changes = _put_loads_before_packing([*plan.steps, *optional])
+    measured = [outcome.operation for change in changes for outcome in change.outcomes]
+    columns = [operation for operation in operations if operation in measured]
     return ChangeTable(advice, plan, changes, columns, work, reversed_pairs)
+
+
+def _is_optional(change: ValueChange, picks: AxisValues) -> bool:
+    """Return True for a change that is no step of the plan, but still belongs in the table.
+
+    A change that makes some operations faster and others slower (DEPENDS) belongs there if its card
+    recommends it for the picks. A change that is worth it (DO) belongs there, too. It is no step because it
+    has a condition, such as a stop of commits.
+    """
+    if change.worth is Worth.DEPENDS:
+        recommended_value = change.card.answer_for(picks).value
+        return change.value == recommended_value
+    return change.worth is Worth.DO
+
+
+def _put_loads_before_packing(changes: Sequence[ValueChange]) -> list[ValueChange]:
+    """Return the changes in an order in which all loads into another format come before packing.
+
+    A load makes a repository that is not packed, so packing before it would be lost.
+    """
+    axes = [change.axis for change in changes]
+    if PACKING_AXIS not in axes:
+        return list(changes)
+    packing_index = axes.index(PACKING_AXIS)
+    before_packing = changes[:packing_index]
+    others = changes[packing_index:]
+    loads = [change for change in others if change.axis == FORMAT_AXIS]
+    rest = [change for change in others if change.axis != FORMAT_AXIS]
+    return [*before_packing, *loads, *rest]
 
 
 def anchor_of(card: Card) -> str:
@@ -326,46 +348,48 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
 
 
 def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
-    """Return a row with the measured results of a change for each state of the reader that has any.
+    """Return the measured results of a change, with a row for each state of the reader that has any.
 
-    The label of a row is `as you are` before all steps, and `after packed` after some of them. Without a
-    pick, the only row is `all cases`.
+    A state has the reader's values before all steps, which are his picks, or after some of them. The change
+    to f7 may have the rows `as you are` for {"format": "f6", "packing": "nopack"}, and `after packed` for
+    {"format": "f6", "packing": "pack"}.
     """
-    states = table.plan.states
-    # The state before all steps: {"format": "f6"}, or {} without a pick.
-    present = states[0]
-    if not present:
-        states = states[:1]
+    # Without picks, only the results over all cases are shown.
+    states = table.plan.states if table.picks else [table.picks]
     rows = []
     for state in states:
-        # If a step on this axis is already made in a state, nothing is left to change there.
-        if state.get(change.axis) != present.get(change.axis):
+        # A change starts from the reader's own value. After a step on the same axis, he has another value.
+        has_own_value = state.get(change.axis) == table.picks.get(change.axis)
+        if not has_own_value:
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cells = _make_cells(table, outcomes)
-        if not any(cells):
-            continue
-        label = "as you are" if present else "all cases"
-        changed = [
-            labels.value_label(axis, value)
-            for axis, value in state.items()
-            if value != present.get(axis)
-        ]
-        if changed:
-            label = f"after {', '.join(changed)}"
-        rows.append(ProofRow(label, cells))
+        if any(cells):
+            rows.append(ProofRow(_label_state(state, table.picks), cells))
     return rows
 
 
-def _make_row_of_set(table: ChangeTable, changes: Sequence[ValueChange]) -> list[ProofRow]:
-    """Return a list of one row: the effect of several changes together, `steps 1 and 2 together`.
+def _label_state(state: AxisValues, picks: AxisValues) -> str:
+    """Return `after packed` for a state after steps, otherwise `as you are`, or `all cases` without picks."""
+    changed = [
+        labels.value_label(axis, value) for axis, value in state.items() if value != picks.get(axis)
+    ]
+    if changed:
+        return f"after {', '.join(changed)}"
+    return "as you are" if picks else "all cases"
 
-    Return [] if that effect is unknown. To know it, exactly one measured combination of values must fit the
-    reader before the changes, and one after them. Without a pick on the axis of a change, several
-    combinations fit.
+
+def _make_row_of_set(table: ChangeTable, changes: Sequence[ValueChange]) -> list[ProofRow]:
+    """Return a row with the measured effect of several changes together, in a list; [] if it is unknown.
+
+    Example: the picks are f6 and not packed, and the changes are to f7 and to packed. So the time of (f6, not
+    packed) is compared with that of (f7, packed). If f6 is the only pick, (f6, packed) is possible, too. The
+    effect is then unknown.
     """
-    before = table.plan.states[0]
-    after = {**before, **{change.axis: change.value for change in changes}}
+    before = table.picks
+    new_values = {change.axis: change.value for change in changes}
+    after = {**before, **new_values}
+    # A situation, such as the cold log over http, has the time of each combination that was measured in it.
     situations = table.advice.situations
     outcomes = steps.find_combined_outcomes(situations, before, after, table.advice.margin)
     cells = _make_cells(table, outcomes)
@@ -385,25 +409,27 @@ def _make_cells(table: ChangeTable, outcomes: Sequence[Outcome]) -> list[list[Ch
 
 
 def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
-    """Return a chip for each effect, such as `faster`, of a change on one operation.
+    """Return a chip (a coloured text) for each effect of a change on one operation, such as the cold log.
 
-    Outcomes with the same effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three
-    outcomes. If an axis distinguishes these two from the third one, their values of this axis replace the
-    numbers: `svn: 1.7x faster`. If start-up hides a part of an effect, its factor is only the least one, and
-    has a chip of its own: `at least 4.8x faster`. `margin` is the smallest factor worth noting, such as 1.1.
+    An outcome is the effect in one case, such as the cold log over http. If the change is faster over http
+    and over svn, and equal over file, the chips are `http, svn: 1.7x faster` and `file: equal`. If no axis
+    separates the faster cases from the equal one, they are `1.7x faster in 2 of 3` and `equal in 1 of 3`.
+    `margin` is the smallest factor worth noting, such as 1.1.
     """
     chips = []
+    # If start-up hides a part of an effect, the factor is only the least one. Such outcomes have a chip of
+    # their own: `at least 4.8x faster`.
     by_effect = grouped_by(outcomes, lambda outcome: (outcome.effect, outcome.is_at_least))
-    for (effect, _), sharing in by_effect.items():
-        text = _describe_effect(effect, sharing, margin)
-        other_outcomes = [outcome for outcome in outcomes if outcome not in sharing]
+    for (effect, _), outcomes_of_chip in by_effect.items():
+        text = _describe_effect(effect, outcomes_of_chip, margin)
+        other_outcomes = [outcome for outcome in outcomes if outcome not in outcomes_of_chip]
         if other_outcomes:
-            names = _name_distinction(sharing, other_outcomes)
+            names = _name_distinction(outcomes_of_chip, other_outcomes)
             if names:
                 text = f"{names}: {text}"
             else:
-                text += f" in {len(sharing)} of {len(outcomes)}"
-        chips.append(Chip(text, OUTCOMES[effect].style, _describe_times(sharing)))
+                text += f" in {len(outcomes_of_chip)} of {len(outcomes)}"
+        chips.append(Chip(text, OUTCOMES[effect].style, _describe_times(outcomes_of_chip)))
     return chips
 
 
@@ -476,19 +502,12 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
 
 
 def _describe_reversal(table: ChangeTable, change: ValueChange) -> str:
-    """Return a sentence on the comparisons of a change whose published results are the opposite, or "".
+    """Return a sentence on a change whose published results are the opposite of the measured ones, or "".
 
-    Only comparisons count that fit the reader's values before all steps. Example: `Published results are the
-    opposite in 3 comparisons, the largest for cold log over svn (f7): 1.6x slower then, 2.9x faster here.`
+    Example: `Published results are the opposite in 3 comparisons, the largest for cold log over svn (f7):
+    1.6x slower then, 2.9x faster here.`
     """
-    present = table.plan.states[0]
-    current = present.get(change.axis, "")
-    reversals = []
-    for card, where, pair, reversal in table.reversed_pairs:
-        is_of_change = anchor_of(card) == anchor_of(change.card)
-        compares_values = change.value in pair.sides and pair.compares(current)
-        if is_of_change and compares_values and fits(where, present):
-            reversals.append(reversal)
+    reversals = _find_reversals_of_change(table, change)
     if not reversals:
         return ""
     # By its logarithm, a ratio of 1/2 is as large as one of 2.
@@ -500,6 +519,26 @@ def _describe_reversal(table: ChangeTable, change: ValueChange) -> str:
         f"Published results are the opposite in {words.count_of(len(reversals), 'comparison')}, the largest "
         f"for {text}."
     )
+
+
+def _find_reversals_of_change(table: ChangeTable, change: ValueChange) -> list[Reversal]:
+    """Return the comparisons of a change that have the opposite published result, and fit the reader's picks.
+
+    Example: the picks are f6 and svn, and the change is to f7. A comparison of f6 with f7 counts if it was
+    measured over svn. Without picks, each comparison with f7 counts.
+    """
+    # The reader's value on the axis of the change, "" if it is unknown.
+    own_value = table.picks.get(change.axis, "")
+    reversals = []
+    # The card is compared, and not its axis, because several cards can be about one axis.
+    for card, case, pair, reversal in table.reversed_pairs:
+        is_of_card = anchor_of(card) == anchor_of(change.card)
+        # With "", pair.compares() is True for each pair.
+        is_of_change = change.value in pair.sides and pair.compares(own_value)
+        is_of_reader = fits(case, table.picks)
+        if is_of_card and is_of_change and is_of_reader:
+            reversals.append(reversal)
+    return reversals
 
 
 def _operations_with(change: ValueChange, effect: Call) -> dict[OperationKey, str]:
@@ -526,22 +565,21 @@ def _operations_with(change: ValueChange, effect: Call) -> dict[OperationKey, st
 def _make_remarks(
     table: ChangeTable, cards: Sequence[Card], picks: AxisValues
 ) -> list[tuple[str, str]]:
-    """Return headings with their texts below the table of changes.
+    """Return the remarks below the table of changes: headings, each with a text.
 
-    Example: `[("No reason to change", "packed (cold log: equal)")]`. The texts are on changes that the table
-    leaves out, and on cards without a comparison that fits the reader's `picks`.
+    A remark is on a change that is not in the table, such as `("No reason to change", "packed (cold log:
+    equal)")`. Or it is on a card (a question, such as `Pack?`) without a comparison for the picks, such as
+    `("Not measured for what you have", "Pack")`.
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
     for change in table.plan.others:
-        # A change without an outcome (NOT_MEASURED) has no heading: there is no result to list.
-        has_heading = change.worth in HEADINGS
-        # The table has a change with the worth DEPENDS if its card recommends the change.
-        if has_heading and change not in table.changes:
+        if change in table.changes:
+            continue
+        # The worth sums up the results of a change, such as EQUAL. NOT_MEASURED (no result) has no heading.
+        if change.worth in HEADINGS:
             remarks[HEADINGS[change.worth]].append(_describe_change(change, picks))
     for card in cards:
-        current = picks.get(card.question.axis, "")
-        # A card may compare other values than the picked one only. compares("") is True for each case.
-        if any(fits(case.where, picks) and case.compares(current) for case in card.cases):
+        if _has_comparison(card, picks):
             continue
         # A comparison is withheld for a reason, for example because the outputs of both sides differ.
         heading = NOT_COMPARED if card.is_withheld(picks) else NOT_MEASURED
@@ -549,50 +587,52 @@ def _make_remarks(
     return [(heading, "; ".join(texts)) for heading, texts in remarks.items()]
 
 
-def _describe_change(change: ValueChange, picks: AxisValues) -> str:
-    """Return the text of a change that is not in the table, with its result for each operation.
+def _has_comparison(card: Card, picks: AxisValues) -> bool:
+    """Return True if a card compares the picked value of its axis, in a case that fits the other picks.
 
-    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. Without a pick on the
-    axis of the change, the text begins with the new value.
+    A card on formats that compares f7 with f8 has no comparison for a reader of f6. Without a pick on the
+    card's axis, any comparison will do.
     """
-    # The keys are, for example, (("command", "log"), ("cache", "cold")).
+    # With "", case.compares() is True for each case.
+    own_value = picks.get(card.question.axis, "")
+    return any(fits(case.where, picks) and case.compares(own_value) for case in card.cases)
+
+
+def _describe_change(change: ValueChange, picks: AxisValues) -> str:
+    """Return the text of a change, with its result for each operation, such as the cold log.
+
+    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. If the reader has not
+    picked the value that he has now, the text is `tuned settings (...)`.
+    """
+    # An outcome is the result of one comparison. The keys are (("command", "log"), ("cache", "cold")).
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     names = _label_operations([dict(operation) for operation in by_operation])
     results = []
     for name, outcomes in zip(names, by_operation.values(), strict=True):
+        # A chip has the text of one effect. Several are `http: 1.2x faster` and `svn: equal`.
         effects = ", ".join(chip.text for chip in _make_chips(outcomes, change.card.margin))
         results.append(f"{name}: {effects}")
-    present = picks.get(change.axis)
-    values = [present, change.value] if present else [change.value]
+    own_value = picks.get(change.axis)
+    values = [own_value, change.value] if own_value else [change.value]
     change_text = " to ".join(labels.value_label(change.axis, value) for value in values)
     return f"{change_text} ({'; '.join(results)})"
 
 
 def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
-    """Return the answer of a card for the `picks` of a reader, without any the answer over all cases.
+    """Return the answer of a card (a question, such as `Pack?`) for the values that a reader has picked.
 
-    `table` has the changes that this reader may make. Two remarks can follow the sentence of the answer:
-
-    - if the card recommends to keep the picked value, but the table of changes has a change of it:
-      `In the steps above, if you take the other steps: packed.`
-    - if the answer over all cases is another one: `Over all cases: yes: cold log 2.4x faster.`
+    Without picks ({}), it is the answer over all cases. If the picks have another answer, both are named:
+    `Over all cases: yes: cold log 2.4x faster.`
     """
-    axis = card.question.axis
     answer = card.answer_for(picks) if picks else card.answer
     sentences = [answer.sentence]
-    # The card judges its axis for a reader who changes nothing else. After steps on other axes, another value
-    # of this axis can be better.
-    keeps_value = bool(answer.value) and answer.value == picks.get(axis)
+    # A card assumes that the reader changes nothing else. With f6, it may recommend to stay not packed. After
+    # a step to f7, packing may be better. The table then has this change, which seems to contradict the card.
+    keeps_value = bool(answer.value) and answer.value == picks.get(card.question.axis)
     if keeps_value:
         for change in table.changes:
-            if change.axis != axis:
-                continue
-            # Only an optional change may have a condition, such as `you can stop commits`.
-            when = "if you take the other steps"
-            if change.condition:
-                when = f"only if {change.condition}"
-            label = labels.value_label(axis, change.value)
-            sentences.append(f"In the steps above, {when}: {label}.")
+            if change.axis == card.question.axis:
+                sentences.append(_refer_to_change(change))
     if picks and card.answer.short != answer.short:
         sentences.append(f"Over all cases: {card.answer.short}: {card.answer.effect}.")
     return CardAnswer(
@@ -603,3 +643,10 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
         sentence=" ".join(sentences),
         value=answer.value,
     )
+
+
+def _refer_to_change(change: ValueChange) -> str:
+    """Return `In the steps above, if you take the other steps: packed.`, or with the change's condition."""
+    # Only an optional change may have a condition, such as `you can stop commits`.
+    when = f"only if {change.condition}" if change.condition else "if you take the other steps"
+    return f"In the steps above, {when}: {labels.value_label(change.axis, change.value)}."

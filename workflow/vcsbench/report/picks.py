@@ -61,41 +61,49 @@ class SituationRow:
 def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     """Return the axes on which a reader can choose the value that he has, in the order of the study.
 
-    They are the axes with at least two values that can be measured here, without the command, the repository
-    and COMPARED_AXES, up to MAX_COMBINATIONS (300) combinations of picks. Return [] if all cards are
-    aggregates: an aggregate has one answer over all cells, whatever the reader picks.
+    They are the axes with at least two values that can be measured here. Left out are the command, the
+    repository, and COMPARED_AXES, such as the state of the caches. The list ends before there are more than
+    300 combinations of picks. Return [] if all cards are aggregates: their answers are over all cells.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
     study = results.study
     left_out = {*COMPARED_AXES, study.command_axis, *study.axes_of("repositories")}
     measurable = [cell for cell in results.grid if not cell.get("skip")]
-    # A dump file, or a repository at a URL, has no exact copy (AS_IS): nothing shows the format and packing
-    # that it has now.
-    has_copy = bool(results.own_repository) and AS_IS in results.order.get(FORMAT_AXIS, ())
     picks = []
     combinations = 1
     for axis, values_in_order in results.order.items():
-        present = {cell.get(axis) for cell in measurable}
-        values = [value for value in values_in_order if value in present]
+        measurable_values = {cell.get(axis) for cell in measurable}
+        values = [value for value in values_in_order if value in measurable_values]
         if axis in left_out or len(values) < 2:
             continue
         # A reader picks one of the values, or none.
         combinations *= len(values) + 1
         if combinations > MAX_COMBINATIONS:
             break
-        # The preset is the value that the repository has. With an exact copy, that is the first value of an
-        # axis of formats or packings. Nothing shows the settings of the user's server, for example.
-        is_of_state = study.axes.get(axis) in STATE_WORDS
-        is_known = has_copy and is_of_state and values[0] == values_in_order[0]
+        own_value = _find_own_value(results, axis)
         pick = Pick(
             axis=axis,
             label=labels.axis_label(axis),
             values=[(value, labels.value_label(axis, value)) for value in values],
-            preset=values[0] if is_known else "",
+            # The form begins with the values of the user's own repository, as far as they are known.
+            preset=own_value if own_value in values else "",
         )
         picks.append(pick)
     return picks
+
+
+def _find_own_value(results: Results, axis: str) -> str:
+    """Return the value that the user's own repository has on an axis, "" if it is unknown.
+
+    Only its format and packing can be known. They are the first values of their axes: `as-is` (an exact
+    copy of the repository) stands before f7 and f8, and the repository's own packing before all others.
+    """
+    # A dump file, or a repository at a URL, cannot be copied: nothing shows its format and packing.
+    has_copy = bool(results.own_repository) and AS_IS in results.order.get(FORMAT_AXIS, ())
+    # The file of the study has a word for all values of such an axis, `format: formats`.
+    is_format_or_packing = results.study.axes.get(axis) in STATE_WORDS
+    return results.order[axis][0] if has_copy and is_format_or_packing else ""
 
 
 def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisValues]:
@@ -143,8 +151,8 @@ def list_command_lines(
 def label_situations(results: Results) -> list[SituationRow]:
     """Return each situation of the advice with a label, such as `cold log over http`.
 
-    The label has the values of the axes on which the situations differ. A situation with one choice only,
-    such as a single format, is left out.
+    A situation is a case (its `where`, such as a cold log) with the values to choose from in it. One with a
+    single choice, such as one format, is left out. A label has the axes on which the situations differ.
     """
     situations = [
         situation
@@ -155,8 +163,10 @@ def label_situations(results: Results) -> list[SituationRow]:
     rows = []
     for situation in situations:
         label = labels.case_label(situation.where, label_axes)
-        # The page shows a row only if its values fit the picks. An axis that does not apply fits all picks.
-        rows.append(SituationRow(label, _without_empty(situation.where), situation))
+        # The page shows the rows that fit the values which the reader has picked: "http" hides a row of svn.
+        # An axis that does not apply to the situation ("") must hide no row, so it is left out.
+        where = _without_empty(situation.where)
+        rows.append(SituationRow(label, where, situation))
     return rows
 
 

@@ -225,23 +225,22 @@ def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
 
 
 def _make_fixed_cost_table(results: Results) -> PlainTable:
-    """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
+    """Return the table of the fixed cost of each cell: its two parts, their sum, and its share of the time.
 
-    The parts are the time of the command on an empty repository, and the median wait of the cell's runs for
-    delayed acknowledgements of TCP. Example of a row, with both parts, their sum and the share: `("cold log",
-    "0.020 s", "0.040 s", "0.060 s", "60 %")`.
+    The first part is the time of the command on an empty repository: start and connection. The second part
+    is the time that the cell's runs wait for delayed acknowledgements of TCP, as a median. Example of a row:
+    `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
-    # The columns of the fixed cost are of valid runs, so the wait below must be of valid runs, too.
-    # `fixed_share` (0 to 1) is None if the empty repository has no valid run.
+    # Only valid runs count, as in the stored fixed cost. `fixed_share` (0 to 1) is None if it is unknown.
     runs = [run for run in results.valid_runs if words.is_number(run.get("fixed_share"))]
     distinguishing_axes = varying(runs, list(results.order))
     rows = []
     for members in grouped_by(runs, lambda run: run["cell"]).values():
-        # All runs of a cell on one machine, with the same caches, share a fixed cost. The first run shows it.
+        # Each run has the fixed cost of its whole cell, so the first run stands for all.
         first_run = members[0]
         total_s = first_run["fixed_cost_s"]
+        # Only the sum of both parts is stored. The second one is computed again, and the first is the rest.
         wait_s = median(acknowledgement_s(run) for run in members)
-        # Only the sum of the two parts is stored, so the first part is the sum without the wait.
         start_s = total_s - wait_s
         times = [seconds(time_s) for time_s in (start_s, wait_s, total_s)]
         share = f"{100 * first_run['fixed_share']:.0f} %"
@@ -288,41 +287,50 @@ def _make_work_table(results: Results) -> PlainTable:
 
 
 def _describe_duplicates(results: Results) -> str:
-    """Return a sentence on the systematic noise: the difference between cells and their duplicates.
+    """Return sentences on the systematic noise, which is the difference between cells and their duplicates.
 
-    Example: `14 cells have a duplicate. Beyond the scatter of the rounds they differ by 1.2 % (standard
-    deviation). ...`.
+    A duplicate is a cell that is measured a second time as a check. Example: `14 cells have a duplicate.
+    Beyond the scatter of the rounds they differ by 1.2 % (standard deviation). ...`.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
     if not duplicates:
         return NO_DUPLICATES
     verb, pronoun = ("has", "it") if len(duplicates) == 1 else ("have", "them")
     subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
-    # The comparisons of elapsed times. A withheld one, such as one of two machines, must not be used.
-    compared: list[Row] = []
-    for name, rows in results.tables.items():
-        # The tables in `notes` compare with a saved baseline, and no duplicates.
-        is_of_study = name not in results.notes
-        if is_of_study and name_in(results.study.tables[name]) == DEFAULT_METRIC:
-            for row in rows:
-                if words.is_number(row.get("ratio")) and not row.get("withheld"):
-                    compared.append(row)
-    if not compared:
-        # More rounds would not help: no two times are compared.
+    # The standard deviation between duplicates is a column of the tables that compare times.
+    comparisons = _list_time_comparisons(results)
+    if not comparisons:
         return f"{subject}. No comparison of times uses {pronoun}."
-    # A comparison has a standard deviation only if some cell of the study and its duplicate both have two
-    # rounds.
-    numbers = [row.get("duplicate_sd") for row in compared]
+    # It is None unless some cell of the study and its duplicate have two rounds in common.
+    numbers = [row.get("duplicate_sd") for row in comparisons]
     deviations = [number for number in numbers if words.is_number(number)]
     if not deviations:
         return FEW_DUPLICATE_ROUNDS
-    # The deviations are in logarithms: 0.02 is about 2 %. With 0, the scatter of the rounds explains all of
-    # the difference.
+    # The deviations are in logarithms: 0.02 is about 2 %.
     largest_pct = 100 * math.expm1(max(deviations))
-    if not largest_pct:
+    # It is 0 if the scatter of the rounds explains the whole difference.
+    if largest_pct == 0:
         return f"{subject}. They differ by no more than the rounds scatter."
     return (
         f"{subject}. Beyond the scatter of the rounds they differ by "
         f"{words.significant(largest_pct, 2)} % (standard deviation). "
         "The error of every comparison includes that."
     )
+
+
+def _list_time_comparisons(results: Results) -> list[Row]:
+    """Return the rows of the study's tables that compare the elapsed times of two cells.
+
+    Tables that compare with a saved baseline are left out. So are rows whose cells must not be compared, such
+    as those of two machines (`withheld`).
+    """
+    comparisons: list[Row] = []
+    for name, rows in results.tables.items():
+        # `notes` has an entry for each table that compares with a saved baseline, and for no other.
+        is_with_saved_baseline = name in results.notes
+        if is_with_saved_baseline or name_in(results.study.tables[name]) != DEFAULT_METRIC:
+            continue
+        for row in rows:
+            if words.is_number(row.get("ratio")) and not row.get("withheld"):
+                comparisons.append(row)
+    return comparisons

@@ -204,7 +204,9 @@ def read_records(
 ) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, [] if it is missing: `{"repo": "007", "ratio": 1.5, "low": None}`.
 
-    An unknown or infinite number is None. For the other arguments, and errors, see read_columns().
+    The columns NUMBER_COLUMNS have numbers, except for the columns `texts`. An unknown or infinite number is
+    None. Raise UserError, with the advice to delete the file, if it is damaged, if it lacks one of the
+    columns `required`, or if a number in the columns `complete` is None.
     """
     if not Path(path).exists():
         return []
@@ -229,12 +231,13 @@ def read_results(
     repository_notes: Sequence[str] = (),
     server_log_notes: Sequence[str] = (),
 ) -> Results:
-    """Return the results of a study below the folder `results`. The fields of missing files stay empty.
+    """Return the results of a study from its files in `folder`. The fields of missing files stay empty.
 
-    `findings_file` is config/published/findings.yaml. `order` has the values of each axis in their order:
-    `{"format": ["f6", "f7"]}`. `expectations` are the user's statements: `{"id": "hot-log", "statement":
-    "...", ...}`. `baselines` are the names of the saved baselines. The two lists of notes are sentences on
-    the user's repository, and on the log of the user's server. Raise UserError for a damaged file.
+    `folder` is the folder `results`, and `findings_file` is config/published/findings.yaml. `order` has the
+    values of each axis in their order: `{"format": ["f6", "f7"]}`. `expectations` are the user's statements:
+    `{"id": "hot-log", "statement": "...", ...}`. `baselines` are the names of the saved baselines. The two
+    lists of notes are sentences on the user's repository, and on the log of the user's server. Raise
+    UserError for a damaged file.
     """
     name = study.name
     # In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the
@@ -259,8 +262,9 @@ def read_results(
         published=_read_tables(folder / "published" / name, study),
         findings=read_verdicts(folder, "findings", name),
         definitions=read_statements(findings_file, study),
+        # The field `expectations` has the verdicts, and `checks` has the statements that they are about.
         expectations=read_verdicts(folder, "expectations", name),
-        checks={expectation["id"]: expectation for expectation in expectations},
+        checks={statement["id"]: statement for statement in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
         account=read_account(folder, name),
         contexts=contexts,
@@ -405,40 +409,68 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
     """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
-    A repository is loaded once in each format. `seconds_by_state` is added to the record, the longest time in
-    which each other state, such as a packed one, was made: `{"ruby": {"revisions": 5526, "seconds": 40.1,
-    "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`. The folder keeps records of an
-    earlier scale or format, too, so a load counts only if a cell-round read its source in its format.
+    A repository is loaded once in each format, such as f7. From a loaded one, other states are made, such as
+    a packed one. Below `folder`, both have a record for each repository and format:
+
+    - loaded/ruby/f7.json: `{"identity": "9f86...", "revisions": 5526, "seconds": 40.1, ...}`,
+    - packed/ruby/f7.json: `{"seconds_by_state": {"pack": 2.0}, ...}`, missing if no state was made.
+
+    The result has both: `{"ruby": {"seconds": 40.1, "seconds_by_state": {"pack": 2.0}, ...}}`.
     """
     repositories = [context["repository"] for context in contexts]
     named = [facts for facts in repositories if facts.get("name")]
     loads: dict[str, Row] = {}
-    for repository, members in grouped_by(named, lambda facts: str(facts["name"])).items():
-        # The identity of a source differs by scale. The facts of a dump file have no format. If no facts have
-        # one, the loads of all formats count.
-        identities = {facts.get("identity") for facts in members}
-        formats = {facts["format"] for facts in members if facts.get("format")}
-        states = {facts.get(key) for facts in members for key in ("packing", "upkeep")}
-        records: dict[str, Row] = {}
-        for path in sorted((folder / "loaded" / repository).glob("*.json")):
-            record = _read_json(path)
-            if record.get("identity") in identities and (not formats or path.stem in formats):
-                records[path.stem] = record
+    for repository, facts_of_rounds in grouped_by(named, lambda facts: str(facts["name"])).items():
+        records = _read_measured_loads(folder / "loaded" / repository, facts_of_rounds)
         if not records:
             continue
         # All formats load at the same time, so the slowest one gives the time of the whole load. Records
         # by an earlier version of vcsbench lack times.
         slowest = max(records.values(), key=lambda record: record.get("seconds", 0))
-        seconds_by_state: dict[str, float] = {}
-        for loaded_format in records:
-            # The file is missing if no state was made from this format.
-            packed = _read_json(folder / "packed" / repository / f"{loaded_format}.json") or {}
-            for state, seconds in packed.get("seconds_by_state", {}).items():
-                # A state that no cell-round read may be of an earlier scale.
-                if state in states:
-                    seconds_by_state[state] = max(seconds, seconds_by_state.get(state, 0.0))
-        loads[repository] = {**slowest, "seconds_by_state": seconds_by_state}
+        pack_files = [folder / "packed" / repository / f"{name}.json" for name in records]
+        loads[repository] = {
+            **slowest,
+            "seconds_by_state": _read_state_seconds(pack_files, facts_of_rounds),
+        }
     return loads
+
+
+def _read_measured_loads(folder: Path, repositories: Rows) -> dict[str, Row]:
+    """Return the records of a repository's loads, by format, without those that no cell-round measured.
+
+    `folder` keeps records of earlier runs, too, such as of another scale. A load counts if some cell-round
+    has its identity and its format. `repositories` are the facts of the repository in each cell-round.
+    """
+    # The identity is a digest of the source, which differs by scale.
+    identities = {facts.get("identity") for facts in repositories}
+    # The facts of a dump file have no format. If no facts have one, the loads of all formats count.
+    formats = {facts["format"] for facts in repositories if facts.get("format")}
+    records: dict[str, Row] = {}
+    for path in sorted(folder.glob("*.json")):
+        loaded_format = path.stem
+        record = _read_json(path)
+        has_format = not formats or loaded_format in formats
+        if record.get("identity") in identities and has_format:
+            records[loaded_format] = record
+    return records
+
+
+def _read_state_seconds(pack_files: Iterable[Path], repositories: Rows) -> dict[str, float]:
+    """Return the longest seconds in which each state was made, from files of all formats: `{"pack": 2.0}`.
+
+    `repositories` are the facts of the repository in each cell-round. A state that none of them has is left
+    out: its time may be of an earlier run.
+    """
+    # The state is the packing of a repository of Subversion, and the upkeep of one of git.
+    states = {facts.get(key) for facts in repositories for key in ("packing", "upkeep")}
+    longest: dict[str, float] = {}
+    for path in pack_files:
+        # The file is missing if no state was made from this format.
+        record = _read_json(path) or {}
+        for state, seconds in record.get("seconds_by_state", {}).items():
+            if state in states:
+                longest[state] = max(seconds, longest.get(state, 0.0))
+    return longest
 
 
 def _read_node_changes(folder: Path, study: str) -> list[str]:

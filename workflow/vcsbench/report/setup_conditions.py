@@ -12,7 +12,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.axis_names import COMMAND_AXIS
-from vcsbench.config.study import Study
+from vcsbench.config.study import Command, Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.results import Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import PlainTable
@@ -22,7 +22,7 @@ ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
 ON_MADE_LINE = "client and server are on one machine (loopback, or a made network between them)"
 GIB = 1 << 30
-# The inputs whose facts are in the record `repository` of a context.
+# The inputs that are repositories, too, so that their facts are in a context under the key `repository`.
 OTHER_REPOSITORIES = ("committed_repository", "git_repository", "fossil_repository")
 
 
@@ -90,22 +90,28 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
 
 
 def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
-    """Return the subjects of the study's commands that a cell-round used, with their facts.
+    """Return the subjects (such as repositories) of the study's commands that a cell-round used.
 
     `context` has the facts of a subject by its kind: `{"repository": {"name": "ruby", "format": "f7", ...},
     ...}`.
     """
-    # A command has an input such as `repository`, or it only writes an output, or has neither.
-    used = [command.input or command.output or "" for command in study.commands.values()]
-    # The repositories of all systems have one record.
-    kinds = ["repository" if name in OTHER_REPOSITORIES else name for name in used]
+    kinds = unique_values(_kind_of_subject(command) for command in study.commands.values())
     subjects = []
-    for kind in unique_values(kinds):
+    for kind in kinds:
         facts = context.get(kind)
         # Some kinds have no facts in the context, such as the target of an export.
         if isinstance(facts, Mapping) and facts:
             subjects.append(UsedSubject(kind, str(facts.get("name") or kind), facts))
     return subjects
+
+
+def _kind_of_subject(command: Command) -> str:
+    """Return the key of a context with the facts about what a command reads, or writes if it reads nothing.
+
+    It is "" for a command without both. The facts about all kinds of repositories have the key `repository`.
+    """
+    subject = command.input or command.output or ""
+    return "repository" if subject in OTHER_REPOSITORIES else subject
 
 
 def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:

@@ -263,17 +263,25 @@ def _describe_output(context: Row) -> str:
     output_folder = context["targets"]
     if not output_folder:
         return ""
-    # A tree is built on the file system that has what the command reads.
-    filesystem = context.get("read", {}).get("filesystem", {})
-    if context["working_copy"]:
-        filesystem = context["working_copy"]["filesystem"]
-    if context["working_copy"] or filesystem.get("made"):
+    filesystem = _find_output_filesystem(context)
+    if filesystem is not None:
         name = context["axes"].get("filesystem", "")
         return _describe_storage(name, filesystem, context["host"])
     # The path of a storage is vcsbench's own folder in it, such as /var/tmp/vcsbench-1a2b3c4d in /var/tmp.
     if context["storage"].get("path", "").startswith(f"{output_folder.rstrip('/')}/"):
         return f"{output_folder}, the storage itself"
     return f"{output_folder}, not the storage: the times exclude the cost of writing to it"
+
+
+def _find_output_filesystem(context: Row) -> Row | None:
+    """Return the facts about the file system under test to which a command writes, None for other folders."""
+    filesystem: Row
+    if context["working_copy"]:
+        filesystem = context["working_copy"]["filesystem"]
+        return filesystem
+    # `read` has what a command reads, such as a tree. The tree that it builds is on the same file system.
+    filesystem = context.get("read", {}).get("filesystem", {})
+    return filesystem if filesystem.get("made") else None
 
 
 def _list_nodes(contexts: Rows, study: Study) -> list[str]:

@@ -45,13 +45,14 @@ class NextStep(NamedTuple):
 
 
 class LongerRun(NamedTuple):
-    """A longer run: its further seconds, and the number of comparisons that are still undecided after it.
+    """A longer run: its further seconds, and the number of comparisons that are still open after it.
 
-    `rounds` is None for a run that is limited by minutes.
+    A comparison is open if it is undecided or nearly equal. `rounds` is None for a run that is limited by
+    minutes.
     """
 
     seconds: float
-    undecided: int
+    still_open: int
     rounds: int | None
 
 
@@ -95,17 +96,18 @@ def describe_verdicts(verdicts: Iterable[str]) -> str:
     `verdicts` are those of name_counted_verdict().
     """
     counts = Counter(verdicts)
-    # Any verdict that a mapping lacks is its own text.
+    # Most texts are the verdict itself. These differ: `1 does not hold`, `2 do not hold`, `2 hold`.
     singulars: dict[str, str] = {Verdict.FAILS: texts.VERDICTS[Verdict.FAILS]}
     plurals: dict[str, str] = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
-    # NOT_MEASURED is no result, so it comes last.
     order: list[str] = [verdict for verdict in Verdict if verdict != Verdict.NOT_MEASURED]
+    # IN_DIRECTION is no Verdict of its own: some reproduced findings are counted under this name.
+    # NOT_MEASURED is no result, so it comes last.
     order += [IN_DIRECTION, Verdict.NOT_MEASURED]
     parts = []
     for verdict in order:
         number = counts[verdict]
-        names = singulars if number == 1 else plurals
         if number:
+            names = singulars if number == 1 else plurals
             parts.append(f"{number} {names.get(verdict, verdict)}")
     return ", ".join(parts)
 
@@ -156,39 +158,44 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     A comparison is open if it is undecided or nearly equal. Example of an effect: `12 min more may decide 8
     of the 10 undecided comparisons (MINUTES is the total)`.
     """
-    # The first run takes no time: it is the present state.
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
-    if not runs or runs[-1].undecided >= runs[0].undecided:
+    if not runs:
         return None
-    total = runs[0].undecided
-    # The last run is the longest one, and decides all comparisons that any run of up to a day decides.
-    never_decided = runs[-1].undecided
-    decidable = total - never_decided
-    # The last comparisons often need many times as long. So the first run is chosen that leaves at most a
-    # quarter of the decidable ones open. The longest run leaves none of them, so one always fits.
-    chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
-    # A session is limited by a number of rounds, or by minutes, which include those of earlier sessions.
+    # The first run takes no time: it is the present state. The last one is the longest, and decides all
+    # comparisons that any run of up to a day decides.
+    total = runs[0].still_open
+    decidable = total - runs[-1].still_open
+    if decidable <= 0:
+        return None
+    # The last comparisons often need many times as long. So the first run is chosen that decides at least
+    # three quarters of the decidable ones. The longest run decides all of them, so one is always found.
+    chosen = next(run for run in runs if 4 * (total - run.still_open) >= 3 * decidable)
+    # A session is limited by a number of rounds, or by minutes.
     if chosen.rounds is not None:
         longer = command.with_arguments(f"--config rounds={chosen.rounds}")
         remark = ""
     else:
+        # The limit of minutes includes the time of earlier sessions.
         minutes = math.ceil((account.taken_s + chosen.seconds) / 60)
         longer = replace(command, minutes=str(minutes))
         remark = " (MINUTES is the total)"
+    decided = _describe_decided(account, total=total, still_open=chosen.still_open)
+    effect = f"{words.duration(chosen.seconds)} more may decide {decided}{remark}"
+    return NextStep(MORE_ROUNDS, effect, longer.text())
 
+
+def _describe_decided(account: Account, total: int, still_open: int) -> str:
+    """Return how many open comparisons a run decides: `8 of the 10 undecided comparisons`.
+
+    `total` are open now, and `still_open` after the run.
+    """
+    kind = "undecided"
     # More rounds decide nearly equal comparisons, too.
     if account.count_results()[Result.BOUNDED]:
         kind = f"{texts.outcome_text(Result.BOUNDED)} or undecided"
-    else:
-        kind = "undecided"
-    if chosen.undecided:
-        decided = f"{total - chosen.undecided} of the {total} {kind} comparisons"
-    elif total > 1:
-        decided = f"all {total} {kind} comparisons"
-    else:
-        decided = f"the {kind} comparison"
-    effect = f"{words.duration(chosen.seconds)} more may decide {decided}{remark}"
-    return NextStep(MORE_ROUNDS, effect, longer.text())
+    if still_open:
+        return f"{total - still_open} of the {total} {kind} comparisons"
+    return f"all {total} {kind} comparisons" if total > 1 else f"the {kind} comparison"
 
 
 def _forecast_runs(account: Account) -> list[LongerRun]:
@@ -198,30 +205,34 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
         return [LongerRun(moment.seconds, moment.undecided, None) for moment in account.outlook]
     # A session with a number of rounds gets more of them, because minutes have no effect there.
     measured_rounds = max((block.rounds for block in account.blocks), default=0)
-    undecided = account.count_open()
-    runs = [LongerRun(0.0, undecided, measured_rounds)]
+    open_now = account.count_open()
+    runs = [LongerRun(0.0, open_now, measured_rounds)]
     # With the further rounds [2, 5, 40], 2 rounds decide one comparison, 5 rounds decide two, and so on.
     for decided, more_rounds in enumerate(account.more_rounds, 1):
         rounds = measured_rounds + more_rounds
-        runs.append(LongerRun(account.forecast_seconds(rounds), undecided - decided, rounds))
+        runs.append(LongerRun(account.forecast_seconds(rounds), open_now - decided, rounds))
     return runs
 
 
 def _describe_gain(results: Results, has_more_rounds: bool) -> str:
     """Return the gain of runs on larger repositories as a phrase, "" without a gain.
 
-    `has_more_rounds` is True if more rounds on the present repositories are advised already.
+    The first case that applies decides:
+
+    - A comparison is too small: start-up can explain its difference, or its runs are short.
+    - An aggregate card has a comparison with the flag `too-short`: start-up can explain a small difference.
+      Such a card, as on builds, has one answer over all cells, in which small differences count as well.
+    - A comparison is open (undecided or nearly equal), and more rounds are not advised: `has_more_rounds` is
+      False.
     """
-    # A comparison is too small if its time is mostly start-up. More rounds do not change that.
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
     for card in results.advice.cards:
-        # In the one answer of an aggregate card, such as that on builds, small differences count as well.
-        # With the flag `too-short`, start-up can explain a difference.
         pairs = [pair for case in card.cases for pair in case.pairs]
         if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
             return "show smaller differences"
-    # Rounds do not reduce the noise between duplicates. Longer runs may reduce it.
+    # More rounds do not reduce the noise between duplicates (cells that are measured twice), but longer runs
+    # may reduce it.
     if results.account.count_open() and not has_more_rounds:
         return "may decide the rest"
     return ""

@@ -118,17 +118,20 @@ def _point_of_row(
     sentences = [*number_sentences(row, definition), *expected.failures]
     if flags:
         sentences.append(f"Flagged {words.enumeration(flags)}.")
-    # A point shows one of these marks only. DEVIATION_MARKS begins with the mark of the largest deviation.
+    # The signs that always stand next to the number: `?` for few rounds, `=` for equal binaries.
+    marks = [mark for flag, mark in FLAG_MARKS.items() if flag in flags]
+    # Signs that a reader can switch on: `‡` if a run is over 20 % from its median, otherwise `†` over 10 %.
     deviation_marks = [mark for flag, mark in DEVIATION_MARKS.items() if flag in flags]
+    # With the key `by: [run]`, a cell has a row for each run, so the row does not stand for the cell.
+    is_whole_cell = not definition.get("by")
     point = Point(
         keys=comparisons.keys_of(row),
         kind=PointKind.MEASURED,
         value=row["value"],
         title=" ".join(sentences),
-        mark="".join(mark for flag, mark in FLAG_MARKS.items() if flag in flags),
+        mark="".join(marks),
         deviation=deviation_marks[0] if deviation_marks else "",
-        # A row of a table by runs is only a part of its cell, so its point does not name the cell.
-        cells=() if definition.get("by") else expected.cells,
+        cells=expected.cells if is_whole_cell else (),
         row=row,
     )
     # The number of a table that compares nothing gets its text later, with the decimals of its column.
@@ -199,21 +202,25 @@ def _absent_point(keys: Mapping[str, str], kind: PointKind, title: str) -> Point
 
 
 def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
-    """Return the point of a row whose column `value` is empty, with the first reason that applies."""
+    """Return the point of a row without a number (its column `value` is empty), with the reason.
+
+    The table prints the point's `text`, such as `left out`. The pointer shows its `title`, a sentence with
+    the reason. If the number is withheld, the page lists this `reason` below the table, too.
+    """
     keys = comparisons.keys_of(row)
     if expected.skip:
         return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
+    # Flags are remarks on the runs. Codes (WithheldCode) are reasons not to show the number.
     flags = row["flags"].split()
-    # Codes such as `other-work` (codes.WithheldCode).
     codes = (row.get("withheld") or "").split()
     if not codes:
         return _absent_point(keys, PointKind.WITHHELD, _left_out_title(flags))
-    # The page also lists each `reason` below the table.
     reason = texts.withheld_text(codes, row.get("detail") or "")
-    point = replace(_absent_point(keys, PointKind.WITHHELD, reason), reason=reason)
-    # If the command did other or unknown work, the text is more exact.
+    point = _absent_point(keys, PointKind.WITHHELD, title=reason)
+    # After other or unknown work, the table prints `other work` or `unknown` in place of `left out`.
     work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
-    return replace(point, text=work_texts[0]) if work_texts else point
+    text = work_texts[0] if work_texts else point.text
+    return replace(point, text=text, reason=reason)
 
 
 def _left_out_title(flags: Sequence[str]) -> str:
@@ -256,7 +263,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences that a reader sees when the pointer is on the number of a row.
 
     The number of a cell has one sentence: `1.234 s, the geometric mean over 5 rounds.` A comparison of two
-    cells has one to four, with its interval and its outcome (_comparison_sentences).
+    cells has more, with its interval and its result (_comparison_sentences).
     """
     if "compare" in definition:
         return _comparison_sentences(row, definition)
@@ -274,10 +281,10 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
 
 
 def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
-    """Return the sentences of a comparison: its factor, its outcome (its call), and a remark on its interval.
+    """Return the sentences on a comparison, such as f7 (the candidate) against f6 (the baseline).
 
-    The first text is `f7: 1.2x faster (95 % interval 1.15x to 1.3x faster), over 5 rounds. time of f6 ÷ time
-    of f7 = 1.22.` Here f6 is the baseline, f7 the candidate. Without an interval, it is the only text.
+    First comes the measured factor: `f7: 1.2x faster (95 % interval 1.15x to 1.3x faster), over 5 rounds.
+    time of f6 ÷ time of f7 = 1.22.` With an interval, the result of the test follows: `f7 is faster.`
     """
     metric = metric_in(definition)
     comparison = ComparisonRow.of_record(row)
@@ -285,36 +292,40 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
     baseline, _ = side_labels(definition)
     ratio = ratio_of(comparison)
-    # The words for a ratio above 1 and below 1, such as ("faster", "slower").
-    change_words = metric.change_words
-    change = f"{candidate}: {labels.change(ratio, change_words)}"
+    change = f"{candidate}: {labels.change(ratio, metric.change_words)}"
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
-    # One round gives no interval. With `once`, a metric is counted in one separate run for all rounds.
+    # Some counts, such as of system calls, come from one separate run, so no round repeats them (`once`).
     if not has_interval(comparison):
         basis = "counted once" if metric.once else f"over {rounds}"
         return [f"{change}, {basis}; too few for an interval. {quotient}"]
 
-    # `f7 is faster.`, `Undecided: wide interval.` or `Nearly equal.`
-    if comparison.call and comparisons.is_difference(comparison.call):
-        above, below = change_words
-        word = above if ratio > 1 else below
-        call_sentence = f"{candidate} {metric.words.verb} {word}."
-    elif comparison.why_undecided:
-        call_sentence = f"Undecided: {texts.outcome_text(comparison.why_undecided)}."
-    else:
-        call_sentence = f"{texts.outcome_text(comparison.call or Call.UNDECIDED)}.".capitalize()
+    result = _describe_call(comparison, candidate, metric)
     # The counts were equal in every round, so the interval has no width.
     if comparison.is_exact:
         basis = "counted once" if metric.once else f"exact: all {rounds} count the same"
-        return [f"{change}, {basis}. {quotient}", call_sentence]
+        return [f"{change}, {basis}. {quotient}", result]
 
-    interval = labels.change_between(comparison.low, comparison.high, change_words)
-    sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
+    interval = labels.change_between(comparison.low, comparison.high, metric.change_words)
+    sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", result]
+    # With an interval such as 1.02x to 1.3x, a reader wonders why the result is no difference.
     contains_1 = comparison.low <= 1 <= comparison.high
-    # With an interval such as 1.02x to 1.3x, a reader wonders why the call is no difference.
     if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and not contains_1:
         sentences.append(CORRECTION_NOTE)
     return sentences
+
+
+def _describe_call(comparison: ComparisonRow, candidate: str, metric: Metric) -> str:
+    """Return the result of a test: `f7 is faster.`, `Undecided: wide interval.`, or `Nearly equal.`
+
+    `candidate` is the label of the candidate, such as `f7`.
+    """
+    if comparison.call and comparisons.is_difference(comparison.call):
+        above, below = metric.change_words
+        word = above if ratio_of(comparison) > 1 else below
+        return f"{candidate} {metric.words.verb} {word}."
+    if comparison.why_undecided:
+        return f"Undecided: {texts.outcome_text(comparison.why_undecided)}."
+    return f"{texts.outcome_text(comparison.call or Call.UNDECIDED)}.".capitalize()
 
 
 def side_labels(definition: TableDefinition) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import gzip
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
@@ -16,7 +17,7 @@ from vcsbench.config.study import Study, TableDefinition
 from vcsbench.metrics import metric_in
 from vcsbench.report import grids, table_points
 from vcsbench.report.expected_rows import expected_rows
-from vcsbench.report.grids import Grid, Point, PointKind
+from vcsbench.report.grids import Grid, Layout, Point, PointKind
 from vcsbench.report.results import Results, unique_values
 from vcsbench.statistics.comparisons import MEDIAN
 
@@ -205,71 +206,139 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     return f"{sentence}, not {words.group_digits(expected)}: the repository {reason}."
 
 
+class SectionPoints(NamedTuple):
+    """The points of a section. A point is a place of the table with its number, or with a reason for none.
+
+    - `measured`: the points of this run, [] if all lack a number for the same reason (`not_measured`).
+    - `shown`: the measured points outside of empty rows and columns (`left_out` is a sentence on these).
+    - `published`: the points of the published table, [] if the study has not published it.
+    - `in_grids`: the shown points, each with the published number of its place. If there are none, the
+      published points.
+    """
+
+    measured: list[Point]
+    not_measured: str
+    shown: list[Point]
+    left_out: str
+    published: list[Point]
+    in_grids: list[Point]
+
+
 def _make_section(results: Results, name: str) -> TableSection:
     """Return the section of the table `name`, with its measured and published numbers in the same grids."""
     study = results.study
     definition = study.tables[name]
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # The keys of `notes` are tables against a saved baseline, of which the study has published none.
-    is_of_study = name not in results.notes
-    is_published = definition.get("published", True)
-    has_published = study.published is not None and is_of_study and is_published
-    # By default, published numbers of repeated runs are medians. A single run has no median.
-    is_repeated = study.published is not None and study.published.rounds > 1
-    published = table_points.published_points(definition, results.published.get(name, []))
-    # A table with published numbers prints ratios as published, in per cent.
-    points = _make_measured_points(results, name, prints_factors=not has_published)
-    # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
-    not_measured = _why_not_measured(points, definition)
-    if not_measured:
-        points = []
-    shown_points, left_out = grids.leave_out_empty(points, layout)
-    if "compare" not in definition:
-        # Numbers of a comparison have their texts already.
-        unit = metric_in(definition).unit
-        shown_points = grids.format_numbers(shown_points, layout, unit)
-        published = grids.format_numbers(published, layout, unit)
-    # A run without results shows the published numbers alone.
-    points_of_grids = grids.attach_published(shown_points, published, layout) or published
-    published_here = [point.published for point in points_of_grids if point.published]
-    withheld: defaultdict[str, list[str]] = defaultdict(list)
-    for point in points:
-        if point.reason:
-            withheld[point.reason].append(layout.place_label(point.keys))
-    # The texts above the grids, each "" if it does not apply.
-    reading = [
-        _make_reading(definition, has_published, is_repeated),
-        layout.caption(points_of_grids),
-        grids.describe_shared(points_of_grids, layout),
-    ]
+    has_published = _has_published(results, name)
+    # A point is a place with its number. `shown` are the measured points that are not in an empty row or
+    # column. `in_grids` are these with the published numbers of their places, or only published points.
+    points = _collect_points(results, name, layout, has_published)
     return TableSection(
         name=name,
         title=make_title(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=" ".join(text for text in reading if text),
+        reading=_join_readings(study, definition, layout, points.in_grids, has_published),
         legend=_make_legend(definition, has_published) if compare else None,
-        grids=grids.make_grids(points_of_grids, layout),
-        is_measured=bool(shown_points),
-        # The measured grids may lack published numbers, such as those of another repository.
-        published_in_full=grids.make_grids(published, layout)
-        if shown_points and len(published_here) < len(published)
-        else [],
-        not_measured=not_measured,
-        nothing_published=_why_nothing_published(study, published, has_published),
-        is_unpublished=study.published is not None and not published and not has_published,
-        left_out=left_out.sentence,
-        withheld=withheld,
+        grids=grids.make_grids(points.in_grids, layout),
+        is_measured=bool(points.shown),
+        published_in_full=_make_published_grids(points, layout),
+        not_measured=points.not_measured,
+        nothing_published=_why_nothing_published(study, points.published, has_published),
+        is_unpublished=study.published is not None and not points.published and not has_published,
+        left_out=points.left_out,
+        withheld=_list_withheld(points.measured, layout),
         download=make_download(
             results,
             path=f"tables/{study.name}/{name}.csv",
             name=f"{study.name}-{name}.csv",
         ),
-        notes=_make_notes(results, name, layout.compared, points),
+        notes=_make_notes(results, name, layout.compared, points.measured),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        key=_make_key(points_of_grids, definition, has_published),
+        key=_make_key(points.in_grids, definition, has_published),
     )
+
+
+def _has_published(results: Results, name: str) -> bool:
+    """Return True if the study has published the table `name`. The file of its numbers may be missing."""
+    definition = results.study.tables[name]
+    # The keys of `notes` are tables against a saved baseline, of which the study has published none.
+    is_of_study = name not in results.notes
+    return results.study.published is not None and is_of_study and definition.get("published", True)
+
+
+def _collect_points(
+    results: Results, name: str, layout: Layout, has_published: bool
+) -> SectionPoints:
+    """Return the points of the table `name`: measured, shown and published ones, and those of the grids."""
+    definition = results.study.tables[name]
+    # A table with published numbers prints ratios as published, in per cent.
+    all_points = _make_measured_points(results, name, prints_factors=not has_published)
+    # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
+    not_measured = _why_not_measured(all_points, definition)
+    measured = [] if not_measured else all_points
+    filled, left_out = grids.leave_out_empty(measured, layout)
+    shown = _with_texts(filled, definition, layout)
+    published_rows = results.published.get(name, [])
+    published = _with_texts(
+        table_points.published_points(definition, published_rows), definition, layout
+    )
+    return SectionPoints(
+        measured=measured,
+        not_measured=not_measured,
+        shown=shown,
+        left_out=left_out.sentence,
+        published=published,
+        # A run without results shows the published numbers alone.
+        in_grids=grids.attach_published(shown, published, layout) or published,
+    )
+
+
+def _with_texts(points: list[Point], definition: TableDefinition, layout: Layout) -> list[Point]:
+    """Return the points with their numbers as texts. The points of a comparison have them already."""
+    if "compare" in definition:
+        return points
+    return grids.format_numbers(points, layout, metric_in(definition).unit)
+
+
+def _join_readings(
+    study: Study,
+    definition: TableDefinition,
+    layout: Layout,
+    points: Sequence[Point],
+    has_published: bool,
+) -> str:
+    """Return the text above the grids: on the numbers, on rows and columns, and on values of all grids."""
+    # By default, published numbers of repeated runs are medians. A single run has no median.
+    is_repeated = study.published is not None and study.published.rounds > 1
+    # Each text is "" if it does not apply.
+    readings = [
+        _make_reading(definition, has_published, is_repeated),
+        layout.caption(points),
+        grids.describe_shared(points, layout),
+    ]
+    return " ".join(text for text in readings if text)
+
+
+def _make_published_grids(points: SectionPoints, layout: Layout) -> list[Grid]:
+    """Return the grids of the published table if the grids of the section lack some of its numbers.
+
+    The section may lack those of another repository, for example. Return [] if it shows all of them.
+    """
+    attached = [point.published for point in points.in_grids if point.published]
+    if points.shown and len(attached) < len(points.published):
+        return grids.make_grids(points.published, layout)
+    return []
+
+
+def _list_withheld(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
+    """Return the places of withheld numbers by their reason, such as `cold log over svn (ruby, f7)`."""
+    withheld: defaultdict[str, list[str]] = defaultdict(list)
+    for point in points:
+        if point.reason:
+            withheld[point.reason].append(layout.place_label(point.keys))
+    return withheld
 
 
 def _make_measured_points(results: Results, name: str, prints_factors: bool) -> list[Point]:
@@ -316,17 +385,18 @@ def _why_nothing_published(study: Study, published: Sequence[Point], has_publish
 
 
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
-    """Return the notes on a table: on a saved baseline, on distances of updates, on commands with less work.
+    """Return the notes on the table `name`, [] if it needs none.
 
-    `compared` is the axis that the table `name` compares, "" if it compares nothing.
+    They are on the saved baseline that it compares with, on the numbers of revisions that its updates cover,
+    and on accesses that it compares by svnbench. `compared` is the axis that it compares, "" without one.
     """
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
     for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
             notes += sentences
-    # Over svn, the client of svnbench (a test program of Subversion) does less work than over http. So a
-    # comparison of accesses by its commands, such as null-log, needs a note.
+    # svnbench, a test program of Subversion, has commands such as null-log. Over svn, its client does less
+    # work than over http. So a table that compares these accesses by such commands needs a note.
     less_work = unique_values(
         point.keys["command"] for point in points if has_less_client_work(compared, point.keys)
     )
@@ -338,29 +408,45 @@ def _make_notes(results: Results, name: str, compared: str, points: Sequence[Poi
 def _make_reading(definition: TableDefinition, has_published: bool, is_repeated: bool) -> str:
     """Return the reading of a table: the text above it that explains its numbers.
 
-    Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
-    rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`. If
-    the study repeated its runs (`is_repeated`), published numbers are medians, otherwise single runs.
+    `has_published` is True for a table with published numbers. If the study repeated its runs
+    (`is_repeated`), these are medians, otherwise single runs.
     """
+    if "compare" in definition:
+        return _make_reading_of_ratios(definition, has_published, is_repeated)
     metric = metric_in(definition)
-    if "compare" not in definition:
-        # The reading of a metric describes the default reduction, but no other.
-        reduction = _special_reduction(definition)
-        if not reduction:
-            is_other = has_published and is_repeated and metric.takes_mean
-            return f"{metric.reading} {PUBLISHED_MEDIANS}" if is_other else metric.reading
+    # Such as `best`. It is "" for the default statistic of the metric, which `metric.reading` names:
+    # `Elapsed seconds, geometric mean of the rounds.`
+    reduction = _special_reduction(definition)
+    if reduction:
         # The best and the worst run are those of all rounds together.
         reduced = "the rounds" if reduction == MEDIAN else "all runs"
         return f"{metric.title}, in {metric.unit}: the {reduction} of {reduced}."
+    # Measured times are means, and published times of repeated runs are medians. Counts are medians in both.
+    if has_published and is_repeated and metric.takes_mean:
+        return f"{metric.reading} {PUBLISHED_MEDIANS}"
+    return metric.reading
+
+
+def _make_reading_of_ratios(
+    definition: TableDefinition, has_published: bool, is_repeated: bool
+) -> str:
+    """Return the reading of a comparison: `f7 against f6: the geometric mean of the rounds' ratios.`
+
+    With published numbers, the table has per cent: `100 x (time of f6 ÷ time of f7 - 1), in per cent: above
+    0, f7 is faster. Measured: the geometric mean of the rounds' ratios. Published: the ratio of medians.`
+    """
+    metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
     if not has_published:
         return f"{candidates} against {baseline}: the geometric mean of the rounds' ratios."
     # Such as `time of f6 ÷ time of f7`.
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidates}"
-    # The gain is 1 if a lower value is better, as for a time, otherwise -1.
+    # Above 0, the baseline has the higher value. For a time (gain 1), the candidate then is better. For a
+    # throughput (gain -1), the candidate is better below 0.
     side = "above" if metric.gain > 0 else "below"
     reduction = definition.get("reduce", MEDIAN)
     reduced_values = REDUCTIONS[reduction] if is_repeated else "single runs"
+    # The label of three or more candidates, `others`, does not fit the verb.
     better_side = "the other value" if candidates == table_points.OTHERS else candidates
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
@@ -391,26 +477,28 @@ def _special_reduction(definition: TableDefinition) -> str:
 
 
 def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
-    """Return the legend of a comparison: a line of colours, each with its edge on the side of the middle.
+    """Return the legend of a comparison: a line of colours between the labels of both sides.
 
-    Example: `f6 faster`, colours from strong to weak, no colour, colours from weak to strong, `f7 faster`.
-    The edges look as numbers of the table: with published numbers `-50`, `+100`, otherwise `2.0x` on both
-    sides.
+    Each colour has the number at which it begins, seen from the middle, where numbers have no colour. With
+    published numbers, tables print per cent, and so does the legend. Otherwise both print factors:
+
+        f6 faster  -75   -50   -33   -17   -9     -5     (middle)  +5     +10    +20   +50 ... f7 faster
+        f6 faster  4.0x  2.0x  1.5x  1.2x  1.10x  5.0 %  (middle)  5.0 %  1.10x  1.2x  1.5x ... f7 faster
     """
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
     steps = table_points.COLOUR_STEPS
     # As ratios baseline / candidate: from 1/4 to 1/1.05, and from 1.05 to 4.
-    below_1 = [1 / step for step in reversed(steps)]
+    ratios_below_1 = [1 / step for step in reversed(steps)]
     swatches = []
-    for ratio in [*below_1, *steps]:
+    for ratio in [*ratios_below_1, *steps]:
         deviation_pct = 100 * (ratio - 1)
         edge = words.percentage(deviation_pct) if has_published else factor(at_least_1(ratio))
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
-    # The swatch in the middle, behind all ratios below 1, has no colour: factors below the first step.
-    swatches.insert(len(steps), Swatch("", ""))
-    # The left end is for the better baseline. Now it has the ratios below 1, where the baseline has the lower
-    # value. If a higher value is better, as for a throughput (gain -1), the line is reversed.
+    # The middle stands for ratios from 1/1.05 to 1.05.
+    swatches.insert(len(ratios_below_1), Swatch("", ""))
+    # The left end is for a better baseline. For a time, its ratios are below 1, as above. For a throughput
+    # (gain -1), where a higher value is better, they are above 1.
     if metric.gain < 0:
         swatches.reverse()
     better = metric.words.better_in_short
@@ -420,7 +508,7 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
 def _make_key(
     points: Sequence[Point], definition: TableDefinition, has_published: bool
 ) -> list[tuple[str, str]]:
-    """Return the signs of a table with their meanings: `("≈", "equal: ...")`."""
+    """Return the signs that occur in a table with their meanings: `("≈", "equal: ...")`."""
     caches = {point.keys.get("cache", "") for point in points}
     signs = pictograms().items()
     key = [(sign, value_label("cache", cache)) for cache, sign in signs if cache in caches]
@@ -428,11 +516,7 @@ def _make_key(
     marks = {mark for point in points for mark in point.mark}
     key += [(mark, meaning) for mark, meaning in MARK_MEANINGS.items() if mark in marks]
     if "compare" in definition:
-        # From LARGE_PCT on, a table with published numbers prints `+150` where a card prints `2.5x`. Only
-        # tables that compare elapsed times have cards.
-        has_card = compares(definition, definition["compare"]["axis"])
-        is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
-        if has_card and has_published and is_large:
+        if _has_per_cent_in_place_of_factor(points, definition, has_published):
             key.append(PER_CENT_KEY)
         key.append(GREY_KEY)
     else:
@@ -446,3 +530,16 @@ def _make_key(
     if any(point.deviation for point in points):
         key.append(DEVIATION_KEY)
     return key
+
+
+def _has_per_cent_in_place_of_factor(
+    points: Sequence[Point], definition: TableDefinition, has_published: bool
+) -> bool:
+    """Return True if a comparison prints a number such as `+150` that a card of the page prints as `2.5x`.
+
+    Tables print per cent if they have published numbers. Cards print factors from LARGE_PCT on.
+    """
+    # Only a table that compares elapsed times belongs to a card.
+    has_card = compares(definition, definition["compare"]["axis"])
+    is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
+    return has_card and has_published and is_large

@@ -128,17 +128,19 @@ def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -
 def _format_layout(
     results: Results, steps: Sequence[NextStep], head: Sequence[str], layout: TerminalLayout
 ) -> list[str]:
-    """Return the lines of a study in a layout, below the lines `head`.
+    """Return the lines of a study in a layout: `head`, the answers, other rows, and the next runs (`steps`).
 
-    The answers get the lines that all other texts leave of MAX_LINES.
+    The answers get the lines that the other texts leave of MAX_LINES.
     """
     cards = results.advice.cards
     above = list(head)
-    # The header explains picks, which change no answer of an aggregate card, such as that on builds.
+    # The header is about picks: the values that a reader chooses in the report. An aggregate card, such as
+    # that on builds, has one answer over all cells, whatever a reader picks.
     if any(not card.question.aggregate for card in cards):
         above += COLD_HEADER if results.has_cold_cells else HEADER
     rows = list(_make_rows(results, layout))
-    # Without an advised next run, only another repository answers what is too small.
+    # A comparison is too small if its runs are short or mostly start-up. If no next run is suggested, only
+    # another repository can decide it.
     if not steps and results.account.count_results()[Result.TOO_SMALL]:
         text = "measure a larger repository: some runs are short or mostly start-up"
         rows.append(TerminalRow(NEXT, text))
@@ -159,22 +161,22 @@ def _format_answers(
 ) -> list[str]:
     """Return the lines of the first answers, as many as fit into `room` lines, but at least FEW_ANSWERS.
 
-    The last line counts the answers that are left out: `9 more answers in the report`. `room` may be
-    negative. In a layout with one line for each row, an answer has one row, and at least one is printed.
+    `answers` has the rows of each answer. In a layout with one line for an answer, at least one is printed.
+    The last line counts the answers that are left out: `9 more answers in the report`.
     """
     has_one_line = layout.lines_of_answer == 1
-    if has_one_line:
-        answers = [rows_of_answer[:1] for rows_of_answer in answers]
     least_answers = 1 if has_one_line else FEW_ANSWERS
-    lines_by_answer = [
-        _format_rows(rows, answer_width, layout, layout.lines_of_answer) for rows in answers
-    ]
-    if sum(len(lines_of_answer) for lines_of_answer in lines_by_answer) > room:
-        # The last line needs room, too.
-        room -= 1
+    lines_by_answer = []
+    for rows in answers:
+        shown_rows = rows[:1] if has_one_line else rows
+        lines_of_answer = _format_rows(shown_rows, answer_width, layout, layout.lines_of_answer)
+        lines_by_answer.append(lines_of_answer)
+    height = sum(len(lines_of_answer) for lines_of_answer in lines_by_answer)
+    # If not all answers fit, the line that counts the others needs room, too.
+    room_of_answers = room if height <= room else room - 1
     lines: list[str] = []
     for number, lines_of_answer in enumerate(lines_by_answer):
-        is_full = len(lines) + len(lines_of_answer) > room
+        is_full = len(lines) + len(lines_of_answer) > room_of_answers
         if is_full and number >= least_answers:
             left_out = words.count_of(len(answers) - number, "more answer")
             return [*lines, f"{INDENT}{left_out} in the report"]
@@ -258,9 +260,10 @@ def _wrap_command(command: str) -> list[str]:
 
 
 def _make_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow]:
-    """Yield the questions without an answer, the number of answered comparisons, and what is missing.
+    """Yield the rows between the answers and the next runs. A row that does not apply is left out.
 
-    A row that does not apply is left out.
+    They are questions without an answer, the numbers of answered comparisons and verdicts, the share of
+    disturbed runs, invalid runs, and cells without a result.
     """
     yield from _make_unanswered_rows(results.advice.cards, layout)
     # Such as `70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`.
@@ -273,20 +276,30 @@ def _make_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow
     disturbed = summary.describe_disturbance(summary.disturbed_share(results.valid_runs))
     if disturbed:
         yield TerminalRow("Disturbed", f"{disturbed}, by other programs")
-    invalid = [run for run in results.measurements if flags.is_invalid(run["flags"])]
+    invalid = _describe_invalid_runs(results.measurements)
     if invalid:
-        # By flag that makes a run invalid: the number of runs that have it.
-        counts: Counter[str] = Counter()
-        for run in invalid:
-            # Sorted, so that the first of equally frequent flags is always the same.
-            counts.update(sorted(flags.INVALID.intersection(run["flags"].split())))
-        flag, number = counts.most_common(1)[0]
-        runs = f"{len(invalid)} of {words.count_of(len(results.measurements), 'timed run')}"
-        share = _describe_share(number, len(invalid))
-        # Such as `3 of 360 timed runs, left out (2 of them): ...`. 2 of the 3 runs have the flag.
-        text = f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}"
-        yield TerminalRow("Invalid", text, is_reason=True)
+        # A row with a reason at its end may be cut in a short layout.
+        yield TerminalRow("Invalid", invalid, is_reason=True)
     yield from _make_missing_rows(results, layout)
+
+
+def _describe_invalid_runs(runs: Rows) -> str:
+    """Return the number of invalid runs with the most frequent reason, "" if all runs are valid.
+
+    Example: `3 of 360 timed runs, left out (2 of them): ...`. 2 of the 3 invalid runs have this reason.
+    """
+    invalid = [run for run in runs if flags.is_invalid(run["flags"])]
+    if not invalid:
+        return ""
+    # By flag that makes a run invalid: the number of runs that have it.
+    counts: Counter[str] = Counter()
+    for run in invalid:
+        # Sorted, so that the first of equally frequent flags is always the same.
+        counts.update(sorted(flags.INVALID.intersection(run["flags"].split())))
+    flag, number = counts.most_common(1)[0]
+    total = words.count_of(len(runs), "timed run")
+    share = _describe_share(number, len(invalid))
+    return f"{len(invalid)} of {total}, left out{share}: {flags.FLAGS[flag].sentence}"
 
 
 def _find_counted_verdict(finding: Row, results: Results) -> str:
@@ -319,22 +332,23 @@ def _largest_difference(card: Card) -> float:
 
 
 def _make_answer_rows(card: Card) -> list[TerminalRow]:
-    """Return the rows of a card's answer, or for a card over all cells its lines; [] without an answer.
+    """Return the rows of a card's answer, [] without an answer. Only the first row has the question.
 
-    Example: `Format?`, `yes`, `cold log 2.4x faster`. Further rows have no question.
+    An aggregate card, such as that on builds, has a row for each candidate, `new: 1.2x faster in 5 of 8`, and
+    rows on the noise. Any other card has an answer with its effect, `yes` and `cold log 2.4x faster`, and
+    then remarks.
     """
     question, answer = card.question.short, card.answer
-    # Only a card with one answer over all cells, as on builds, has effects of candidates, and sentences on
-    # the noise.
+    # Only aggregate cards have candidates and lines.
     lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
     if lines:
         return [TerminalRow(question, lines[0]), *(TerminalRow("", line) for line in lines[1:])]
     if answer.kind in (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED):
         return []
     # A role is an answer by another metric than the elapsed time, for the readers who need it.
-    further = [*(f"{role.scope}: {role.text}." for role in card.roles), *card.notes]
-    first = TerminalRow(question, answer.effect, answer.short)
-    return [first, *(TerminalRow("", text) for text in further)]
+    remarks = [*(f"{role.scope}: {role.text}." for role in card.roles), *card.notes]
+    first_row = TerminalRow(question, answer.effect, answer.short)
+    return [first_row, *(TerminalRow("", remark) for remark in remarks)]
 
 
 def _make_unanswered_rows(cards: Iterable[Card], layout: TerminalLayout) -> Iterator[TerminalRow]:
@@ -372,32 +386,40 @@ def _make_missing_rows(results: Results, layout: TerminalLayout) -> Iterator[Ter
     The text `4 cells (3 of them): no root` means that 3 of the 4 cells have this reason. In a layout that
     joins rows, the only row has the numbers: `cells: 4 skipped, 1 failed (reasons in the report)`.
     """
-    reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
-    # Outdated and unfinished cells did not fail: the next run measures them.
-    kinds_of_pending = {OUTDATED: "Outdated", UNMEASURED: "Unfinished"}
-    for kind in kinds_of_pending.values():
-        reasons_by_kind[kind] = []
-    for cell in results.grid:
-        if cell.get("skip"):
-            reasons_by_kind["Skipped"].append(cell["skip"])
-    # A cell with several rounds without a result counts once.
-    for reason in reason_by_cell(results.failures).values():
-        kind = kinds_of_pending.get(reason, "Failed")
-        reasons_by_kind[kind].append(texts.failure_text(reason))
+    reasons_by_kind = _list_missing_reasons(results)
     if layout.joins_rows:
-        counts = []
-        for kind, reasons in reasons_by_kind.items():
-            if reasons:
-                counts.append(f"{words.group_digits(len(reasons))} {kind.lower()}")
+        counts = [
+            f"{words.group_digits(len(reasons))} {kind.lower()}"
+            for kind, reasons in reasons_by_kind.items()
+        ]
         if counts:
             yield TerminalRow("Missing", f"cells: {', '.join(counts)} (reasons in the report)")
         return
     for kind, reasons in reasons_by_kind.items():
-        if reasons:
-            reason, number = Counter(reasons).most_common(1)[0]
-            share = _describe_share(number, len(reasons))
-            text = f"{words.count_of(len(reasons), 'cell')}{share}: {reason}"
-            yield TerminalRow(kind, text, is_reason=True)
+        reason, number = Counter(reasons).most_common(1)[0]
+        share = _describe_share(number, len(reasons))
+        text = f"{words.count_of(len(reasons), 'cell')}{share}: {reason}"
+        yield TerminalRow(kind, text, is_reason=True)
+
+
+def _list_missing_reasons(results: Results) -> dict[str, list[str]]:
+    """Return the reason of each cell without a result, by kind: `{"Skipped": ["no root", "no root"]}`.
+
+    A cell is skipped if it cannot be measured here. Outdated and unfinished cells did not fail: the next run
+    measures them. A kind without cells is left out.
+    """
+    reasons_by_kind: dict[str, list[str]] = {
+        "Skipped": [cell["skip"] for cell in results.grid if cell.get("skip")],
+        "Failed": [],
+        "Outdated": [],
+        "Unfinished": [],
+    }
+    pending_kinds = {OUTDATED: "Outdated", UNMEASURED: "Unfinished"}
+    # A cell with several rounds without a result counts once.
+    for reason in reason_by_cell(results.failures).values():
+        kind = pending_kinds.get(reason, "Failed")
+        reasons_by_kind[kind].append(texts.failure_text(reason))
+    return {kind: reasons for kind, reasons in reasons_by_kind.items() if reasons}
 
 
 def _describe_share(number: int, total: int) -> str:
@@ -408,8 +430,9 @@ def _describe_share(number: int, total: int) -> str:
 def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) -> list[Results]:
     """Return the results that the terminal shows, of each of the `studies` that has advice.
 
-    `folder` is the folder `results`, and `findings_file` is config/published/findings.yaml. Raise UserError
-    for a damaged file, and if another version of vcsbench wrote the advice.
+    `folder` is the folder `results`, and `findings_file` is config/published/findings.yaml. Fields that only
+    pages need stay empty. Raise UserError for a damaged file, and if another version of vcsbench wrote the
+    advice.
     """
     summaries = []
     for study in studies:
@@ -421,12 +444,14 @@ def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) 
         path = folder / "measurements" / f"{name}.csv"
         measurements: Rows = ()
         if path.exists():
-            measurements = read_rows(path, result_files.DELETE_AND_RUN, columns=("cell", "flags"))
+            # The error of a damaged file ends with this advice.
+            remedy = result_files.DELETE_AND_RUN
+            measurements = read_rows(path, remedy, columns=("cell", "flags"))
         findings = result_files.read_verdicts(folder, "findings", name)
+        # The definition shows if a finding states a direction only. The terminal counts such findings apart.
         definitions: Mapping[str, Row] = {}
         if findings:
             definitions = result_files.read_statements(findings_file, study)
-        # Fields that only pages need are empty.
         results = Results(
             study=study,
             order={},
@@ -434,11 +459,11 @@ def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) 
             measurements=measurements,
             failures=result_files.read_failures(folder, name),
             findings=findings,
-            # Findings that state a direction only are counted apart.
             definitions=definitions,
             advice=advice,
             account=result_files.read_account(folder, name),
-            # The configuration of the last run, from which larger repositories are suggested.
+            # The configuration of the last run has the scales of repositories. The terminal suggests larger
+            # ones.
             provenance=result_files.read_provenance(folder, name),
         )
         summaries.append(results)

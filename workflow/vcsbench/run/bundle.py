@@ -113,9 +113,10 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     Raise a UserError if the study has no report, or if the record of its page is damaged.
     """
     page = Path("reports") / f"{study}.html"
-    # It has the arguments of read_results() for the page: {"params": {"baselines": ["january"], ...}, ...}.
+    # It has the arguments with which the page was made: {"params": {"baselines": ["january"], ...}, ...}.
     record_file = Path("results/page") / f"{study}.json"
-    # `study` may be any text of the user, such as "../x". Each name of a study fits the pattern of baselines.
+    # `study` may be any text of the user, such as "../x", so it is checked before it becomes a path. Names of
+    # studies have no slash, as those of saved baselines.
     can_be_study = BASELINE_NAME.fullmatch(study) is not None
     has_report = can_be_study and (root / page).is_file() and (root / record_file).is_file()
     if not has_report:
@@ -130,7 +131,7 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
         # A name that begins with a dot belongs to a temporary file, which a run is writing now.
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
-    # The page compares the results with these saved baselines.
+    # The page compares the results with saved baselines, each of which has two files for a study.
     params = read_json(root / record_file).get("params")
     baselines = params.get("baselines") if isinstance(params, dict) else None
     if not isinstance(baselines, list):

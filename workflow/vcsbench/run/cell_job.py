@@ -103,7 +103,8 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     """Run `job` with the recipe of a cell in this process, which Snakemake started, and return the exit code.
 
-    The code is 0, or 1 after any error, whose reason fail() prints in one sentence.
+    The code is 0, or 1 after any error, whose reason fail() prints in one sentence. After an error by a full
+    disk, fail() also ends the workflow run, unless only this cell is affected (_can_run_go_on).
     """
     # The servers, which run as another user, read files that this process makes.
     os.umask(0o022)
@@ -118,25 +119,32 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         sentence = _add_remedy(error, recipe)
         # A program that failed on a full disk shows that only by its message, "No space left on device".
         number = errors.full_errno(sentence)
-        is_alone = number != 0 and _has_disk_alone(root, recipe)
-        return fail(root, sentence, full_errno=number, is_alone=is_alone)
+        can_go_on = number != 0 and _can_run_go_on(root, recipe)
+        return fail(root, sentence, full_errno=number, can_run_go_on=can_go_on)
     except OSError as error:
         # An error of shutil.copytree() has no number, but a list of messages.
         number = error.errno or errors.full_errno(str(error))
         # FULL has the numbers of a full disk, a quota, and a size limit.
-        if number not in errors.FULL:
-            return fail(root, errors.sentence_of(error, "the measurement"))
-        # The folder that the command writes to; "" for a command that writes nothing.
-        targets = recipe["targets"]
-        is_of_output = not targets or Path(str(error.filename)).is_relative_to(targets)
-        is_alone = is_of_output and _has_disk_alone(root, recipe)
-        # An error of write() has no path. The private files of a round are in the temporary folder.
-        full_path = error.filename or tempfile.gettempdir()
-        sentence = f"{full_path}: {os.strerror(number)}"
-        return fail(root, sentence, full_errno=number, is_alone=is_alone)
+        if number in errors.FULL:
+            return _fail_on_full_disk(root, recipe, error, number)
+        return fail(root, errors.sentence_of(error, "the measurement"))
     except Exception as error:
         return fail(root, errors.describe_fault(error))
     return 0
+
+
+def _fail_on_full_disk(root: Path, recipe: Recipe, error: OSError, number: int) -> int:
+    """Print the error of a write to a full disk by fail(), and return the exit code 1."""
+    # The folder that the command writes to; "" for a command without output.
+    targets = recipe["targets"]
+    # A file elsewhere, such as a result, is on a disk that all cells need. Without output, the file is only
+    # harmless on a file system that was made for the input: _can_run_go_on() checks that.
+    may_be_own_disk = not targets or Path(str(error.filename)).is_relative_to(targets)
+    can_go_on = may_be_own_disk and _can_run_go_on(root, recipe)
+    # An error of write() has no path. The private files of a round are in the temporary folder.
+    full_path = error.filename or tempfile.gettempdir()
+    sentence = f"{full_path}: {os.strerror(number)}"
+    return fail(root, sentence, full_errno=number, can_run_go_on=can_go_on)
 
 
 def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
@@ -150,13 +158,16 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
     return f"{text.removesuffix('.')}. {remedy}"
 
 
-def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
-    """Return True if only this cell writes to the device of its output, and the device has room again."""
+def _can_run_go_on(root: Path, recipe: Recipe) -> bool:
+    """Return True if the full disk that stopped this cell does not stop all further cells.
+
+    That is so if this cell's own output filled the disk, and no other cell needs this disk.
+    """
     filesystem = recipe.get("filesystem", {})
-    # A file system that was made for this cell-round has no other files.
+    # This file system was made for this cell-round only.
     if "guest" in filesystem or filesystem.get("make"):
         return True
-    # The command writes nothing.
+    # The command writes no output, so the full disk is one for results or temporary files.
     if not recipe["targets"]:
         return False
     try:
@@ -164,21 +175,21 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
         if filesystems.is_full(recipe["targets"]):
             return False
         device = os.stat(recipe["targets"]).st_dev
-        # All cells write results below the checkout, and temporary files.
+        # Every cell writes results below the checkout, and temporary files.
         return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
     except OSError:
         # An error here would hide the reason why the cell failed.
         return False
 
 
-def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = False) -> int:
+def fail(root: Path, sentence: str, *, full_errno: int = 0, can_run_go_on: bool = False) -> int:
     """Print why a cell has no result, and return the exit code 1.
 
     `full_errno` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends
-    the whole workflow run, because all further cells would fail. `is_alone` means that only this cell writes
-    to that disk, so the run goes on.
+    the whole workflow run, because all further cells would fail. With `can_run_go_on`, only this cell needs
+    that disk, so the run goes on.
     """
-    ends_run = full_errno != 0 and not is_alone
+    ends_run = full_errno != 0 and not can_run_go_on
     if ends_run:
         sentence += (
             f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
@@ -270,42 +281,51 @@ def _measure_and_judge(cell_round: RoundMeasurement, lock: int) -> MeasuredRound
 
 
 def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> MeasuredRound:
-    """Measure round `number` in a guest, on a file system in an image, and return the round.
+    """Measure round `number` in a guest (a virtual machine), and return the round.
 
-    The guest is a virtual machine (User Mode Linux), which runs this module again (guest_main). The guest
-    reads its job from a subfolder of `folder` that host and guest see, and writes the result there. Raise
-    UserError if the guest fails.
+    The guest runs this module again (guest_main), on a file system in an image. Its job and its result are in
+    a subfolder of `folder` that host and guest see. Raise UserError if the guest fails.
     """
     # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
 
-    # prepare() makes templates on the host, and returns the bytes that a subject needs in the image. Only one
-    # of the two subjects has files there.
+    # 1. What the subjects need. prepare() makes templates on the host, which the guest reads. It returns the
+    # size of an image for the subject's files, or 0 for the subject that has none there.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
     image_bytes = max(subject.prepare() for subject in subjects)
 
-    # With `is_in_guest`, checks that fail in a virtual machine are left out, such as that of disks.
+    # 2. The job. With `is_in_guest`, checks that fail in a virtual machine are left out, such as that of
+    # disks.
     out = folder / "out"
     out.mkdir()
     job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "root": str(root)}
     (out / GUEST_JOB).write_text(json.dumps(job))
-    # With -S, Python starts faster, because it looks for no installed packages: measuring needs none.
+
+    # 3. The command that measures. With -S, Python starts faster, because it looks for no installed packages:
+    # measuring needs none.
     command = ["env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"]
     command += [sys.executable, "-S", "-m", "vcsbench.run.cell_job", GUEST, guest.OUT]
-    # Of storages, the guest reads only vcsbench's work folders: a whole storage such as /tmp would hide the
-    # guest's own /tmp, to which programs write.
-    scratch = recipe["filesystem"]["scratch"]
-    work_folders = [_work_folder(path, root) for path in (recipe["storage"]["path"], scratch)]
-    builds = (recipe["build"]["client"], recipe["build"]["server"])
-    prefixes = [build["prefix"] for build in builds if build["prefix"]]
-    reads: list[str | Path] = [*work_folders, *prefixes]
+
+    # 4. The guest, with the delay of its network packets ("" for none).
+    reads = _folders_for_guest(root, recipe)
     limit_s = GUEST_TIMES * recipe["time_limit_s"]
-    # The delay of network packets.
     delay = recipe.get("delay", "")
-    with _sparse_image(WorkDir(scratch, root), image_bytes) as image:
+    scratch = WorkDir(recipe["filesystem"]["scratch"], root)
+    with _sparse_image(scratch, image_bytes) as image:
         guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
     return _read_guest_result(out, guest.GUEST_REMEDY)
+
+
+def _folders_for_guest(root: Path, recipe: Recipe) -> list[str | Path]:
+    """Return the folders of the host that a guest reads: for templates, repositories and programs."""
+    # Of storages, these are only vcsbench's work folders. A whole storage such as /tmp would hide the guest's
+    # own /tmp, to which programs write.
+    storages = (recipe["storage"]["path"], recipe["filesystem"]["scratch"])
+    work_folders = [_work_folder(path, root) for path in storages]
+    builds = (recipe["build"]["client"], recipe["build"]["server"])
+    prefixes = [build["prefix"] for build in builds if build["prefix"]]
+    return [*work_folders, *prefixes]
 
 
 def _work_folder(configured: str, root: Path) -> Path:

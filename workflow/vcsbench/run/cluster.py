@@ -159,20 +159,21 @@ class NodeAssignment:
 def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from its nodes to the checkout, and return the node of each complete block.
 
-    Example of the result: {"fsfs-san-2014/log": "n1"}. The cells of a block are compared, so all of its
-    results must come from one node. The results of an incomplete block are taken from the present node only,
-    which will complete the block.
+    Example of the result: {"fsfs-san-2014/log": "n1"}. If a node is lost, its job moves to another one, so
+    several nodes may have results. The cells of a block are compared, so all results of a block are taken
+    from one node: one that has completed the block, otherwise the present one, which will complete it.
     """
     assignment = NodeAssignment.read(root, job)
     # The node where the job runs now, or ran last; "" before its first start.
     present_node = assignment.node
-    # By the name of the node.
+    # The folders of all nodes where the job has run, by the name of the node.
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
-    # The present node comes last: if another node has the complete block as well, that node is taken.
+    # The present node comes last, so a block stays with an earlier node that has completed it.
     nodes = sorted(folders.keys() - {present_node})
     if present_node in folders:
         nodes.append(present_node)
     node_by_block: dict[str, str] = {}
+    # `exports` are the result files of a block, one for each cell and round.
     for block, exports in work.blocks.items():
         for node in nodes:
             if all(work.is_measured(folders[node], export) for export in exports):
@@ -186,7 +187,8 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
             for export in exports:
                 _copy_result(folders[source_node], root, export, work)
     if present_node in folders:
-        # The present node makes all counts of system calls (run.node), so those of others are not needed.
+        # Counts of system calls (`work.others`) are no results of a block. The present node makes all of them
+        # (run.node), so those of other nodes are not needed.
         for file in work.others:
             _copy(folders[present_node] / file, root / file)
     # Reports depend on the time of this file (Cluster.records).
@@ -312,7 +314,8 @@ class Cluster:
     def work(self, job: int) -> NodeWork:
         """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node.
 
-        By the digests of recipes, the node notices if it would measure differently.
+        The work also has the digest of each cell's recipe, which covers programs and rights. A node with
+        other programs computes another digest, and refuses to measure.
         """
         exports_by_block: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
@@ -327,8 +330,8 @@ class Cluster:
             trace_file_by_cell = self.plan.trace_files(cell.study)
             if cell.path in trace_file_by_cell:
                 trace_files.append(trace_file_by_cell[cell.path])
-        # The content may lack `rounds`: a cluster then measures the least number of rounds, and ignores
-        # `minutes`.
+        # The user's configuration (`content`) may have `minutes` in place of `rounds`. A cluster ignores the
+        # minutes, and measures the least number of rounds, which only `settings` has.
         rounds = self.plan.config.settings.rounds
         keys_for_node = {"rounds": rounds, "blocks": list(exports_by_block)}
         return NodeWork(

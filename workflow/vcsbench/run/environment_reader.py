@@ -30,16 +30,7 @@ def open_environment(
     the file and the key.
     """
     config = load_config(raw, root, files, is_cluster)
-    # `inspect` reads the files that the command wrote.
-    for study in config.studies.values():
-        for name, command in study.commands.items():
-            is_inspected = WORK_KINDS[command.work].inspect is not None
-            if is_inspected and not command.output:
-                raise UserError(
-                    f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
-                    f"the output, but this command writes nothing. Add `output: target`, or choose "
-                    f"another kind."
-                )
+    _check_inspected_outputs(config)
     # `server` is the user's server on another machine. A password in its URL would reach logs and results.
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
@@ -59,9 +50,23 @@ def open_environment(
         sources=opened_sources,
         builds=builds.read(),
         servers=server_names(config.root),
-        # True on the login node of a cluster, and on its nodes, whose configuration alone has `blocks`.
+        # `is_cluster` is True on the login node of a cluster. Its nodes have the key `blocks`: the blocks of
+        # cells that a node measures. No other machine has this key.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
+
+
+def _check_inspected_outputs(config: Config) -> None:
+    """Raise UserError if the kind of work of a command compares its output, and it has none."""
+    for study in config.studies.values():
+        for name, command in study.commands.items():
+            is_inspected = WORK_KINDS[command.work].inspect is not None
+            if is_inspected and not command.output:
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
+                    f"the output, but this command writes nothing. Add `output: target`, or choose "
+                    f"another kind."
+                )
 
 
 def _place_of(name: str, config: Config) -> str:
@@ -75,30 +80,39 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
 
     The user's own repository (the key `repository`) replaces those of the key `repositories`. The empty
     repository, on which fixed cost is measured, is added in each case. Raise UserError if the user's
-    repository cannot be used, if the key `tree` (its folder to export) is set without `repository`, and if a
-    definition has the name of the empty repository.
+    repository cannot be used, if the key `tree` is set without `repository`, and if a definition has the name
+    of the empty repository.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
+    # The folder to export from the user's own repository.
     tree = config.settings.tree
     if own_repository is not None:
-        # Only studies of git have the axis `upkeep`. Other studies need a git repository as Subversion.
-        has_only_git_studies = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
-        try:
-            # The configured definitions are passed only so that the new name differs from their names.
-            own_definition = sources.own_repository(
-                own_repository, definitions, tree, keeps_git=has_only_git_studies
-            )
-        except UserError as error:
-            raise UserError(f"{config.source_of(['repository'])}: {error}") from None
-        definitions = dict(own_definition)
+        definitions = _define_own_repository(own_repository, tree, config)
     elif tree:
+        # An entry of `repositories` has a key `tree` of its own.
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."
         raise config.error(["tree"], text)
     if EMPTY in definitions:
         raise config.error(["repositories", EMPTY], "this name is reserved. Use another name.")
     definitions[EMPTY] = {"source": EMPTY}
     return definitions
+
+
+def _define_own_repository(
+    path: str, tree: str | None, config: Config
+) -> dict[str, Mapping[str, object]]:
+    """Return the definition of the user's own repository, by a name that no configured repository has."""
+    # Studies of git have the axis `upkeep`, and measure a git repository as it is. For all other studies, it
+    # becomes a history of Subversion.
+    has_only_git_studies = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
+    try:
+        definitions = sources.own_repository(
+            path, config.repositories, tree, keeps_git=has_only_git_studies
+        )
+    except UserError as error:
+        raise UserError(f"{config.source_of(['repository'])}: {error}") from None
+    return dict(definitions)
 
 
 def _build_places(config: Config) -> Mapping[str, BuildPlace | None]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.config import definitions
+from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.run.study_params import FINDINGS_FILE, StudyParams, study_names
 from vcsbench.statistics import baselines
@@ -44,29 +45,34 @@ class Expectations:
                 text = f"no file {file}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
         all_studies = study_names(self.root)
-        is_own_repository = self.config.settings.repository is not None
         by_study: dict[str, list[definitions.FindingDefinition]] = {}
         for file in files:
             for study in definitions.read_definitions(file):
                 if study not in all_studies:
                     names = ", ".join(all_studies)
                     raise UserError(f"{file}: no study `{study}`. Use one of {names}.")
-                # An earlier file has this study, too. read_expectations() has read all files for it.
+                # An earlier file has this study, too. read_expectations() then has read all files for it.
                 if study in by_study:
                     continue
-                definition = params_of(study).definition
-                # The values that an expectation may name on each axis: {"cache": ["cold", "hot"]}.
-                choices: dict[str, list[str] | None] = {
-                    **axis_table.values_of(definition, self.environment)
-                }
-                if is_own_repository or study not in self.config.studies:
-                    # The expectations may be on repositories of other sessions. With None, any name fits.
-                    choices.update(dict.fromkeys(definition.axes_of("repositories")))
+                choices = self._list_choices(params_of(study).definition)
                 baseline_names = self.saved(study)
                 by_study[study] = definitions.read_expectations(
                     files, study, choices, baseline_names
                 )
         return by_study
+
+    def _list_choices(self, study: Study) -> dict[str, list[str] | None]:
+        """Return the values that an expectation on a study may name on each axis: {"cache": ["cold", "hot"]}.
+
+        None in place of a list stands for any value.
+        """
+        choices: dict[str, list[str] | None] = {**axis_table.values_of(study, self.environment)}
+        is_own_repository = self.config.settings.repository is not None
+        is_measured = study.name in self.config.studies
+        # The user may have written the expectations on repositories that this session does not have.
+        if is_own_repository or not is_measured:
+            choices.update(dict.fromkeys(study.axes_of("repositories")))
+        return choices
 
     def _check_baselines(self, params_of: Callable[[str], StudyParams]) -> None:
         """Raise UserError for a named baseline that is missing, damaged, or lacks an axis of its study."""

@@ -34,9 +34,8 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     """Measure the blocks of a job on this node of a cluster, write its record, and return the code 0 or 1.
 
     `root` is the checkout of the login node, `number` is the job from 1, and `attempt` counts its starts in
-    this workflow run. The file `record` gets the node of each block, and the lost and rejected nodes. If
-    cells cannot be measured, Snakemake's further attempts would fail again. So they end at once with the
-    stored reason.
+    this workflow run. The file `record` gets the node of each block (cells that are measured together). It
+    also gets the nodes that the job has left (`lost`), and those that differ from others (`rejected`).
     """
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
@@ -46,23 +45,12 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     work = NodeWork.read(root, job)
     assignment = NodeAssignment.read(root, job)
     try:
+        # Only a failure that another attempt would repeat has a stored reason.
         if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
         # This removes the reason of an earlier workflow run.
         assignment.fail("")
-        folder = _prepare_node(root, node, work, assignment)
-        nodes_before = cluster.collect_job(root, job, work)
-        missing_files = _missing_files(folder, work, nodes_before, node)
-        # If some files fail, their blocks are not complete afterwards.
-        _run(folder, missing_files)
-        node_by_block = cluster.collect_job(root, job, work)
-        unfinished = [block for block in work.blocks if block not in node_by_block]
-        if unfinished:
-            names = words.enumeration(unfinished[:MAX_NAMED_BLOCKS])
-            more = ", ..." if len(unfinished) > MAX_NAMED_BLOCKS else ""
-            reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
-            assignment.fail(reason)
-            raise UserError(reason)
+        node_by_block = _measure_blocks(root, node, work, assignment)
         content = {
             "node": node,
             "blocks": node_by_block,
@@ -84,11 +72,34 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     return 0
 
 
+def _measure_blocks(
+    root: Path, node: str, work: NodeWork, assignment: NodeAssignment
+) -> dict[str, str]:
+    """Measure the unfinished blocks of a job on this node, and return the node of each block.
+
+    If some cells were not measured, store that as the reason why the job failed, and raise UserError.
+    """
+    folder = _prepare_node(root, node, work, assignment)
+    # Some blocks may be complete already, on this node or an earlier one.
+    node_of_complete_block = cluster.collect_job(root, assignment.job, work)
+    # If some files fail, their blocks are not complete afterwards.
+    _run(folder, _missing_files(folder, work, node_of_complete_block, node))
+    node_by_block = cluster.collect_job(root, assignment.job, work)
+    unfinished = [block for block in work.blocks if block not in node_by_block]
+    if unfinished:
+        names = words.enumeration(unfinished[:MAX_NAMED_BLOCKS])
+        more = ", ..." if len(unfinished) > MAX_NAMED_BLOCKS else ""
+        reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
+        assignment.fail(reason)
+        raise UserError(reason)
+    return node_by_block
+
+
 def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Make the checkout in which this node measures, assign the job to the node, and return the checkout.
 
-    `root` is the checkout of the login node. Raise UserError if the node may not measure (_check_node), or if
-    it differs from other nodes. The difference is stored.
+    A job is a share of the run's blocks, for one node at a time, and `assignment` stores which one. `root` is
+    the checkout of the login node. Raise UserError if the node may not measure, or differs from other nodes.
     """
     _check_node(node, work)
     # On this node, the job is a workflow of its own, with the configuration of `work`.
@@ -105,7 +116,8 @@ def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignm
             f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
             f"or a class in `cluster.class`."
         )
-    # An earlier node of the job counts as lost. The assignment stores its unfinished blocks.
+    # If another node had the job before, it was lost. The assignment stores that, and which blocks that node
+    # has not finished.
     node_by_block = cluster.collect_job(root, assignment.job, work)
     unfinished = [block for block in work.blocks if block not in node_by_block]
     assignment.move(node, unfinished)
@@ -129,10 +141,10 @@ def _check_node(node: str, work: NodeWork) -> None:
 
 
 def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
-    """Return how this node differs from the login node, or from other nodes of the run; "" if it does not.
+    """Return how this node differs from the login node, or from the run's first node; "" if it does not.
 
-    With other programs or rights, a recipe has another digest in `plan`, which was made on this node, than on
-    the login node (`work.digests`).
+    `work.digests` has the digest of each recipe on the login node, and `plan` was made on this node. A recipe
+    depends on programs and rights, so its two digests differ if these differ.
     """
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")
@@ -144,10 +156,11 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
             if cell.path == path and cell.skip:
                 reason = cell.skip
         return f"it would measure {name} differently than the login node: {reason}"
-    return _find_other_fact(root, node)
+    # The login node measures nothing, so its hardware may differ.
+    return _why_other_hardware(root, node)
 
 
-def _find_other_fact(root: Path, node: str) -> str:
+def _why_other_hardware(root: Path, node: str) -> str:
     """Return in what the hardware or system of this node differs from the run's first node; "" if in nothing.
 
     Example: "its kernel is 6.1.0, but 5.15.0 on n1". The first node of the run writes its facts to the file

@@ -84,15 +84,15 @@ class Project:
             raw, root, files, deployed=deployed, is_cluster=is_cluster
         )
         self.config = self.environment.config
-        # On a cluster without `rounds`, load_config() has set `settings.rounds` to the smallest number.
-        # `content` has only what the user has set.
+        # A cluster has no time limit. If the user has set no `rounds` (`content`), load_config() has chosen
+        # their number (`settings`).
         if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
-        # Only a node of a cluster has `blocks`. There, a block has all of its rounds before the next block
-        # begins. So if the node is lost, its finished blocks are complete.
+        # A cluster's node has the groups of cells that it measures in its configuration (`blocks`). It makes
+        # all rounds of a block before the next block. If the node is lost, its finished blocks are complete.
         is_node = bool(self.config.settings.blocks)
         self.plan = Plan(self.environment, by_block=is_node)
         self.repositories = _find_prepared_repositories(self.plan)
@@ -238,43 +238,55 @@ class Project:
         return [[*programs] for programs in git_builds(self.environment.builds)]
 
     def other_loads(self, repo: str, fmt: str) -> list[OtherLoad]:
-        """Return the loads of this session other than that of a repository in a format, with their space.
+        """Return the other loads of this session, for the load of a repository in a format.
 
-        Loads run at the same time and share the disks, so each load leaves space for the others.
+        Loads run at the same time and share the disks. Before a load begins, it leaves space for all others
+        that have not ended (loader.choose_staging): in the folder `scratch`, where most are made, and on the
+        storages.
         """
         others: list[OtherLoad] = []
         for name, other_format in missing_loads(self.repositories):
             if (name, other_format) == (repo, fmt):
                 continue
+            # In `scratch`, a load leaves space for earlier loads only. Which of two loads is the earlier one
+            # does not matter, but both must agree on it. So their names decide.
+            is_earlier = (name, other_format) < (repo, fmt)
             # A source that cannot be read is an error of its own load.
             with suppress(UserError):
-                estimate = self.environment.sources[name].estimate()
-                others.append(
-                    {
-                        "repo": name,
-                        "format": other_format,
-                        # When the load has ended, its record has this time.
-                        "made": self.repositories.load_token(name, other_format),
-                        # Any fixed order will do.
-                        "is_earlier": (name, other_format) < (repo, fmt),
-                        "bytes": repository_bytes(estimate),
-                        "storages": self._count_later_bytes(name, other_format, estimate),
-                    }
-                )
+                others.append(self._describe_load(name, other_format, is_earlier))
         return others
 
-    def _count_later_bytes(self, repo: str, fmt: str, estimate: SizeEstimate) -> dict[str, int]:
-        """Return the bytes that a load and what is made from it add to each storage: {"/var/tmp": 4096}.
+    def _describe_load(self, repo: str, fmt: str, is_earlier: bool) -> OtherLoad:
+        """Return a load with the space that other loads leave for it, until it has ended.
 
-        The keys are folders of storages. One of them gets the loaded repository. They also get copies of the
-        repository, and spacers: files that scatter the copies on the device.
+        - `made`: the time that the record of the load gets. With another time, the load has not ended.
+        - `bytes`: the space for the load in `scratch`. A load that is not `is_earlier` gets none there.
+        - `storages`: the space on storages, by folder, for the repositories that are kept.
         """
-        # The size of the loaded repository, and of each copy.
+        estimate = self.environment.sources[repo].estimate()
+        return {
+            "repo": repo,
+            "format": fmt,
+            "made": self.repositories.load_token(repo, fmt),
+            "is_earlier": is_earlier,
+            "bytes": repository_bytes(estimate),
+            "storages": self._count_bytes_on_storages(repo, fmt, estimate),
+        }
+
+    def _count_bytes_on_storages(
+        self, repo: str, fmt: str, estimate: SizeEstimate
+    ) -> dict[str, int]:
+        """Return the bytes that a load adds to storages in the end, by their folders: {"/var/tmp": 4096}.
+
+        One storage keeps the loaded repository, and packed ones that are made from it. This storage and
+        others get copies, with spacers: files that scatter the copies on the device.
+        """
+        # The size of the loaded repository, which is about that of each copy.
         size = repository_bytes(estimate)
-        # The request has the number of repositories in each folder, such as {"/var/tmp": 7}.
+        # The key `repositories` has the number of all these repositories by folder, such as {"/var/tmp": 7}.
         request = self.repositories.load_request(repo, fmt)
         bytes_by_folder = count_spacer_bytes(request, fmt, estimate.revisions)
-        # Older repositories, which are removed before the new ones are made.
+        # Older repositories are removed before the new ones are made, so their space is subtracted.
         replaced = count_replaced_bytes(request, size)
         for folder, number in request["repositories"].items():
             new_bytes = max(0, number * size - replaced.get(folder, 0))
@@ -323,12 +335,14 @@ def open_project(
 ) -> Project:
     """Return the project of a Snakemake run, after checks of the configuration and of this machine.
 
-    If this machine measures, raise UserError with everything required that it lacks. On a cluster, and if
-    nothing is measured, only the needs of all programs and the times of files are checked here.
+    `raw` is the merged configuration of `files`. With `deployed`, Snakemake installs the programs later, so
+    they are not checked. If this machine measures, raise UserError with everything required that it lacks. On
+    a cluster, and if nothing is measured, only the needs of all programs and the times of files are checked.
     """
-    # Errors must name an option of vcsbench, such as --minutes, and not the file that passes it to Snakemake.
+    # vcsbench passes its options, such as --minutes, to Snakemake in a file of their own. Errors must name
+    # the option and not this file, so the file is left out.
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
-    # A node of a cluster measures its job as a workstation does.
+    # The configuration of a cluster's node has the key `blocks`. The node measures as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(raw, root, paths, deployed=deployed, is_cluster=is_cluster)
@@ -337,7 +351,7 @@ def open_project(
     if measures_here:
         project.check_machine()
     else:
-        # Snakemake compares the times of files in the checkout in any case.
+        # Snakemake would refuse a result that is older than an input, so no file may be from the future.
         trials.refuse(list(trials.try_file_times(project.plan)))
     return project
 
@@ -345,8 +359,8 @@ def open_project(
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
 
-    Raise UserError for a command that reads a repository or a dump file, if its study lacks an axis of
-    repositories.
+    If a command reads a repository or a dump file, and its study lacks an axis of repositories, variant_of()
+    or require_axes() raises UserError.
     """
     settings = plan.config.settings
     variants_by_storage: dict[str, set[Variant]] = {}
@@ -361,16 +375,16 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
         # The kind of the command's input, such as "tree"; "" without an input.
         kind = recipe["input"]
         if kind and SUBJECTS[kind].reads_repository(recipe):
-            # Storages with the same folder share the copies in it. `shelf` is the first of these storages.
-            storage_of_copies = recipe["storage"]["shelf"]
-            variants = variants_by_storage.setdefault(storage_of_copies, set())
+            # If several storages have the same folder, its copies belong to the first of them, the `shelf`.
+            shelf = recipe["storage"]["shelf"]
+            variants = variants_by_storage.setdefault(shelf, set())
             variants.add(variant_of(recipe.get("repository", {})))
         # A dump file is the same for all variants of a repository.
         if kind == "dump":
             repository = recipe.get("repository", {})
-            require_axes(
-                "a command that reads a dump file", {REPOSITORY_AXIS: "name" in repository}
-            )
+            # The axis of repositories sets the key `name`.
+            has_axis = "name" in repository
+            require_axes("a command that reads a dump file", {REPOSITORY_AXIS: has_axis})
             name = repository["name"]
             # The cell that loads the most revisions decides the length of the repository's one dump file.
             last = last_dumped_revision(recipe)

@@ -19,31 +19,41 @@ class SamplingState:
         self.measures_nothing = plan.config.settings.measure == NOTHING
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports of a study, after the last decision on more rounds.
+        """Return the exports (result files) of a study. Snakemake measures those that are missing.
 
-        With a time limit, a study is measured in batches of rounds. A decision file defines each batch after
-        the first one, or has no rounds, and ends the measurement. `decide` raises an exception of Snakemake
-        until the file of a batch exists. Snakemake then makes the file, and calls this method again.
+        With a time limit, raise Snakemake's exception until all rounds are decided (_require_decisions).
         """
         if self.is_cluster:
             # The jobs of the nodes make the exports, so rules here depend on the records of these jobs.
             return []
         if self.measures_nothing:
-            # Snakemake would measure all others.
+            # Snakemake would measure exports that are missing or out of date, so only fresh ones are named.
             return self.plan.fresh_exports_of_study(study)
-        # A study without a time limit has no batches.
+        # Without a time limit, the configuration fixes the rounds, and there are no batches.
         if study in self.plan.batches:
-            batches = self.plan.batches[study]
-            # `next` reads the decision files each time. It is the batch after the last one with rounds: 2
-            # before any decision.
-            batch = batches.next
-            decided_batch = 0  # no batch has this number
-            while batch != decided_batch:
-                decide(study=study, number=str(batch))
-                decided_batch = batch
-                # If the decision has rounds, `next` is now a later batch.
-                batch = batches.next
+            self._require_decisions(study, decide)
         return self.plan.exports_of_study(study)
+
+    def _require_decisions(self, study: str, decide: Decide) -> None:
+        """Raise Snakemake's exception, by `decide`, if the next decision on the rounds of a study is missing.
+
+        The study is measured in batches of rounds. A decision file gives the rounds of a batch, or gives none
+        and ends the measurement. After the exception, Snakemake makes the file, and calls exports() again:
+
+        1. The first call needs the decision on batch 2, which is missing.
+        2. The second call finds that batch 2 has rounds, and needs the decision on batch 3.
+        3. The third call finds that batch 3 has no rounds, and returns.
+        """
+        batches = self.plan.batches[study]
+        # `next` is the batch after the last one with rounds. It reads the decision files each time.
+        batch = batches.next
+        while True:
+            decide(study=study, number=str(batch))
+            next_batch = batches.next
+            # The decision exists, but gives the batch no rounds.
+            if next_batch == batch:
+                return
+            batch = next_batch
 
     def exports_of_nodes(self, study: str) -> list[str]:
         """Return the exports of a study that the nodes of a cluster made; [] on one machine."""
@@ -66,25 +76,34 @@ class SamplingState:
         return [decision_of(study, n) for n in range(2, self.plan.batches[study].next + 1)]
 
     def spent_s(self) -> float:
-        """Return about how many seconds earlier runs took for the results that are up to date.
+        """Return about how many seconds of the time limit earlier runs have used, for results that are fresh.
 
-        These seconds are a part of the time limit. Studies without a limit do not count.
+        Studies without a time limit do not count.
         """
         total_s = 0.0
         for study in self.plan.batches:
-            # The last decision that exists has the time of all results until then (`spent_s`).
-            for file in reversed(self.decisions(study)):
-                decision = read_json(self.plan.root / file)
-                if "spent_s" in decision:
-                    # Outdated results are measured again, so their part of the time does not count. As an
-                    # estimate, each export counts the same.
-                    exports = self.plan.exports_of_study(study)
-                    fresh_exports = self.plan.fresh_exports_of_study(study)
-                    # By now, this machine may skip all cells of the study.
-                    if exports:
-                        total_s += decision["spent_s"] * len(fresh_exports) / len(exports)
-                    break
+            total_s += self._spent_s_of_study(study)
         return total_s
+
+    def _spent_s_of_study(self, study: str) -> float:
+        """Return about how many seconds the fresh results of a study took.
+
+        If the study took 100 s for four results, and one of them is fresh, that is 25 s.
+        """
+        for file in reversed(self.decisions(study)):
+            # {} if the file does not exist. A decision has the time of all results until then.
+            decision = read_json(self.plan.root / file)
+            if "spent_s" not in decision:
+                continue
+            exports = self.plan.exports_of_study(study)
+            # By now, this machine may skip all cells of the study.
+            if not exports:
+                return 0.0
+            # Outdated results are measured again, so their part of the time does not count. As an estimate,
+            # each export took the same time.
+            fresh_exports = self.plan.fresh_exports_of_study(study)
+            return decision["spent_s"] * len(fresh_exports) / len(exports)
+        return 0.0
 
     def traces(self, study: str) -> list[str]:
         return [] if self.is_cluster else self._find_traces(study)

@@ -27,6 +27,11 @@ PUBLISHED = Path("config", "published")
 FINDINGS_FILE = str(PUBLISHED / "findings.yaml")
 # An axis with one of these names would be replaced by another column of the results, or would replace it.
 RESERVED_NAMES = {*MEASUREMENT_COLUMNS, *COLUMNS, *WORKING_COLUMNS, STATISTIC}
+# The keys of `published` in a study's file that are fields of finding_checks.Conditions, too.
+CONDITION_KEYS = {
+    *("scale", "revisions", "files", "limits", "subversion"),
+    *("storage", "server", "system", "history"),
+}
 
 
 class StudyWithFindings(NamedTuple):
@@ -76,20 +81,21 @@ class StudyParams:
         """Return the metadata of the files of published numbers that rules read."""
         return self._metadata_of(self.published_files)
 
-    def _metadata_of(self, files: Sequence[str]) -> definitions.PublishedMetadata:
+    def _metadata_of(self, paths: Sequence[str]) -> definitions.PublishedMetadata:
         """Return the facts of the study's file that the rows of its published numbers lack.
 
-        `files` are the paths of the published numbers, in the order of the study's file, and relative or
-        absolute as their reader gets them: the reader finds the facts of a file by its path.
+        `paths` are the files of published numbers, in the order of the study's file. The reader of a file
+        finds its facts by this path, so it must be the path that the reader opens, absolute or relative.
         """
+        # For each file, the axes for which it has no column, with their values: {"format": "f7"} for f7.csv.
+        values_of_files = self.definition.numbers.values()
         # By command, such as {"dump": ["access"]}.
         inapplicable_axes = {}
         for name, command in self.definition.commands.items():
             if command.inapplicable_axes is not None:
                 inapplicable_axes[name] = command.inapplicable_axes
         return definitions.PublishedMetadata(
-            # A file about one value of an axis has no column for the axis: {"f7.csv": {"format": "f7"}}.
-            fixed=dict(zip(files, self.definition.numbers.values(), strict=True)),
+            fixed=dict(zip(paths, values_of_files, strict=True)),
             inapplicable=inapplicable_axes,
             command_axis=self.definition.command_axis,
         )
@@ -240,14 +246,11 @@ class StudyParams:
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Return the fields of statistics.finding_checks.Conditions of the published numbers."""
+        """Return the fields of statistics.evaluations.Conditions of the published numbers, {} if none."""
         published = self.definition.published
         if published is None:
             return {}
-        numbers = {"scale", "revisions", "files", "limits"}
-        conditions = published.model_dump(
-            include={*numbers, "subversion", "storage", "server", "system", "history"}
-        )
+        conditions = published.model_dump(include=CONDITION_KEYS)
         # The study's own commands are those that were published.
         ranges = {}
         for name, command in self.definition.commands.items():

@@ -94,7 +94,7 @@ def run_workflow(
     check_session_folders(root)
     _check_file(root / CONFIGURATION)
     # Empty files are left out, because Snakemake refuses them.
-    configfiles = [file for file in configfiles if _check_file(Path(file))]
+    used_files = [file for file in configfiles if _check_file(Path(file))]
     # A dry run only looks, so it neither checks rights nor removes files.
     only_looks = is_dry_run(user_arguments)
     if not only_looks:
@@ -104,12 +104,13 @@ def run_workflow(
         check_session_rights(root)
         _remove_unreadable_results(root)
 
-    # Snakemake takes targets in one row only. Behind the user's `--`, all words are targets.
+    # Snakemake takes targets only if no option stands between them. Behind the user's `--`, all words are
+    # targets, so vcsbench's own follow them.
     if "--" in user_arguments:
         all_arguments = [*arguments, *user_arguments, *targets]
     else:
         all_arguments = [*arguments, *targets, *user_arguments]
-    call = _call_snakemake(root, options, configfiles, all_arguments, may_leave_jobs=not only_looks)
+    call = _call_snakemake(root, options, used_files, all_arguments, may_leave_jobs=not only_looks)
 
     # If the run has filled the disk, a report has no room.
     full_folder = find_full_folder(root)
@@ -121,13 +122,25 @@ def run_workflow(
     is_report = options.get("measure") == NOTHING
     if call.has_failed_jobs and not is_report and has_results(root):
         report_arguments = [*arguments, *targets]
-        # Cells whose programs are neither deployed nor on this machine would be missing in the report.
-        if call.is_deployed:
-            report_arguments += ["--sdm", "conda"]
-        report_options = {**options, "measure": NOTHING}
-        if _call_snakemake(root, report_options, configfiles, report_arguments).status == 0:
-            print_message("some jobs failed. The report has the results of the others.")
+        _make_report(root, options, used_files, report_arguments, call.is_deployed)
     return call.status
+
+
+def _make_report(
+    root: Path,
+    options: Mapping[str, object],
+    configfiles: Sequence[str],
+    arguments: Sequence[str],
+    is_deployed: bool,
+) -> None:
+    """Call Snakemake to make the report of the existing results. `is_deployed` is that of the first call."""
+    # The first call has installed the programs of cells (`--sdm conda`). Without this option, Snakemake would
+    # look for them on the machine, and leave cells out of the report if one is missing there.
+    deployment = ["--sdm", "conda"] if is_deployed else []
+    report_options = {**options, "measure": NOTHING}
+    call = _call_snakemake(root, report_options, configfiles, [*arguments, *deployment])
+    if call.status == 0:
+        print_message("some jobs failed. The report has the results of the others.")
 
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
@@ -168,8 +181,8 @@ def _call_snakemake(
     """Call Snakemake, wait for its end, and end the jobs that it has left.
 
     Ending jobs takes the lock of the checkout. A dry run leaves no jobs (`may_leave_jobs` is False), so it
-    needs no lock. A signal to this process, such as Ctrl-C, raises SystemExit here (__main__). So does a
-    signal that has killed Snakemake.
+    needs no lock. Raise SystemExit if this process gets a signal, such as Ctrl-C, and if a signal has killed
+    Snakemake.
     """
     files = list(configfiles)
     if options:
@@ -190,31 +203,35 @@ def _call_snakemake(
     try:
         status = process.wait()
     except SystemExit as ended:
-        # The exit code is 128 plus the number of the signal.
-        ended_by = signal.Signals(int(ended.code or 0) - 128)
-        cause = SIGNALS.get(ended_by, ended_by.name)
-        print_message(f"{cause}: ending the workflow run.")
-        _end_snakemake(process)
-        # Jobs may have outlived Snakemake.
-        if may_leave_jobs:
-            _end_leftovers(root)
-        print_message(
-            "the workflow run has ended. Its results are stored, and the next one continues."
-        )
+        # The handler of signals raises it (__main__), with the exit code 128 plus the number of the signal.
+        signal_number = int(ended.code or 0) - 128
+        _end_after_signal(process, root, signal_number, may_leave_jobs)
         raise
     if may_leave_jobs:
         _end_leftovers(root)
-    # A signal killed Snakemake: `status` is its negative number.
+    # If a signal has killed Snakemake, `status` is the negative number of the signal.
     if status < 0:
         sys.exit(128 - status)
-    # A session whose jobs failed writes this mark (end_session). The mark of another call has another pid.
+    # If jobs failed, Snakemake's process has written this record (end_session). Its pid shows that the record
+    # is of this call.
     failure = read_json(root / FAILED)
     has_failed_jobs = status != 0 and failure.get("pid") == process.pid
-    return SnakemakeCall(
-        status,
-        has_failed_jobs,
-        is_deployed=has_failed_jobs and failure["is_deployed"],
-    )
+    is_deployed = has_failed_jobs and failure["is_deployed"]
+    return SnakemakeCall(status, has_failed_jobs, is_deployed)
+
+
+def _end_after_signal(
+    process: processes.Process, root: Path, signal_number: int, may_leave_jobs: bool
+) -> None:
+    """End Snakemake and its jobs, because this process has got a signal, and print that."""
+    ended_by = signal.Signals(signal_number)
+    cause = SIGNALS.get(ended_by, ended_by.name)
+    print_message(f"{cause}: ending the workflow run.")
+    _end_snakemake(process)
+    # Jobs may have outlived Snakemake.
+    if may_leave_jobs:
+        _end_leftovers(root)
+    print_message("the workflow run has ended. Its results are stored, and the next one continues.")
 
 
 def _options_file(root: Path, options: Mapping[str, object]) -> str:
@@ -400,22 +417,19 @@ def run_processes(root: Path) -> list[int]:
 def _sees_checkout(pid: int, path: str) -> bool:
     """Return True if a process has the same checkout at a path as this process; False if unknown.
 
-    A process in a container may have another checkout at this path.
+    A process in a container has a root folder of its own, and may have another checkout at this path.
     """
     try:
-        try:
-            root_folder = _open_root(pid)
-        except PermissionError:
-            # A server of root's runs as another user, whose processes root may be unable to inspect.
-            with server_user.as_server_user():
-                root_folder = _open_root(pid)
+        root_folder = _open_root(pid)
     except OSError:
         return False
-    # Both processes must find the same folder for the lock of the checkout.
+    # This folder has the lock of the checkout. With one folder, both processes have one lock.
     folder = f"{path}/{STATE_FOLDER}"
     try:
-        theirs = os.stat(folder.lstrip("/"), dir_fd=root_folder)
-        return os.path.samestat(theirs, os.stat(folder))
+        # A path without its first slash begins at the folder `dir_fd`, the root folder of the process.
+        seen_by_process = os.stat(folder.lstrip("/"), dir_fd=root_folder)
+        seen_here = os.stat(folder)
+        return os.path.samestat(seen_by_process, seen_here)
     except OSError:
         return False
     finally:
@@ -423,4 +437,13 @@ def _sees_checkout(pid: int, path: str) -> bool:
 
 
 def _open_root(pid: int) -> int:
-    return os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
+    """Open the root folder of a process, and return its descriptor. Raise OSError if that is forbidden."""
+    path = f"/proc/{pid}/root"
+    flags = os.O_PATH | os.O_DIRECTORY
+    try:
+        return os.open(path, flags)
+    except PermissionError:
+        # Servers of root run as another user. In a container, root may not open this folder of theirs, but
+        # that user may.
+        with server_user.as_server_user():
+            return os.open(path, flags)

@@ -79,25 +79,27 @@ def open_source(
 
 
 def _check_scale(name: str, definition: Definition, where: str) -> None:
-    """Raise UserError for a scale of a generated history at which its tree would have no file.
+    """Raise UserError for a scale of a generated history at which its first import would have no file.
 
-    GeneratedSource cannot make this check: an edit of its code changes the identity of all generated
-    histories.
+    GeneratedSource cannot check this: an edit of its code changes the identity of all generated histories.
     """
     profile = PROFILES[definition["profile"]]
-    # `imported` is the part of the tree that the first import adds, such as 0.99. If it is 0, the tree grows
-    # with the history. The scale then only shortens the history, and the first import always has files.
+    # `imported` is the part of the tree that the first import adds, such as 0.99. If it is 0, the scale
+    # shortens only the history, and not the tree.
     if not profile.imported:
         return
     scale = definition.get("scale", 1.0)
     imported_files = round(profile.tree_files * scale) * profile.imported
-    if imported_files < 1:
-        # The proposed scale gives a tree of 2 files. With 1 file, 1 x 0.99 would be below 1 again.
-        raise Options(name, definition, where, *definition).error(
-            "scale",
-            f"{scale:g} leaves none of the {profile.tree_files:,} files of {profile.name}. "
-            f"Use {2 / profile.tree_files:.5f} or more.",
-        )
+    if imported_files >= 1:
+        return
+    # Options are needed for their error only, which names the file and the key. So all keys are allowed.
+    options = Options(name, definition, where, *definition)
+    # The proposed scale gives a tree of 2 files. With 1 file, 1 x 0.99 would be below 1 again.
+    raise options.error(
+        "scale",
+        f"{scale:g} leaves none of the {profile.tree_files:,} files of {profile.name}. "
+        f"Use {2 / profile.tree_files:.5f} or more.",
+    )
 
 
 def detect(path: str) -> dict[str, str]:

@@ -103,9 +103,9 @@ class DumpReader:
         """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless `out` is None.
 
         `name` is the source in errors, such as /srv/x.dump, and `remedy` their last sentence. `tree` is the
-        folder that will be exported. With `skips_texts`, the reader seeks behind texts if the stream can do
-        that, and reads only the beginnings of some texts (`texts`). `size` is the stream's size in bytes. A
-        file can be sought beyond its end, so only its size shows a cut text.
+        folder that will be exported. With `skips_texts`, the reader seeks over the texts (the contents of
+        files), and reads only the beginnings of some, which the sample `texts` needs. `size` is the stream's
+        size in bytes. A file can be sought beyond its end, so only its size shows a cut text.
         """
         self._name = name
         self._stream = stream
@@ -132,11 +132,12 @@ class DumpReader:
         self.offsets = array("Q")
         self.paths = PathTracker(tree)
         self.texts = TextSample()
-        # The number of revision numbers that the stream skips.
-        self._gaps = 0
+        # How many revision numbers the stream has skipped: revision 9 after revision 6 skips 7 and 8.
+        self._skipped_numbers = 0
         self._oddities: Counter[Oddity] = Counter()
         self._first_places: dict[Oddity, str] = {}
-        # The revisions, by their numbers after the load, whose date Subversion cannot read.
+        # The revisions whose date Subversion cannot read, by their numbers in the loaded repository. svnadmin
+        # load may give them other numbers than the stream.
         self._bogus_dates: list[int] = []
 
     @property
@@ -231,6 +232,7 @@ class DumpReader:
             yield self._pass_on(chunk)
 
     def _pass_on(self, data: bytes) -> bytes:
+        """Advance `offset` by the read bytes, write them to `out`, if there is one, and return them."""
         self.offset += len(data)
         if self._out is not None:
             self._out.write(data)
@@ -323,36 +325,45 @@ class DumpReader:
             content_bytes = property_bytes + text_bytes
         has_only_sum = content_bytes > 0 and PROPERTIES not in headers and TEXT not in headers
         if has_only_sum and self._format == 1:
-            # In format 1, a record may state only the sum. The line PROPS-END ends its properties.
+            # In format 1, such a content begins with properties of unknown length, up to a line PROPS-END. In
+            # later formats, all of it counts as text.
             property_bytes = self._read_properties(headers)
         elif property_bytes:
             # If the properties end earlier than stated, svnadmin still goes on by the stated length.
             self._read_properties(headers, property_bytes)
-        # The rest of the content is the text. In a damaged record, the length of the properties may be larger
-        # than the sum, and nothing is left.
+        # The rest of the content is the text. In a damaged record, the properties may be longer than the
+        # whole content: then there is no text.
         is_delta = headers.get(DELTA) == b"true"
         self._read_or_skip_text(max(0, content_bytes - property_bytes), is_delta)
 
     def _read_or_skip_text(self, length: int, is_delta: bool) -> None:
-        """Go to the end of a text of `length` bytes. What is read of the text goes to `out`, if there is one.
+        """Go to the end of a text of `length` bytes: by reading it or, with `skips_texts`, mostly by seeking.
 
-        With `skips_texts`, seek to the end of the text, and read only the beginning that the sample of texts
-        needs. Raise UserError if the stream ends within the text.
+        Raise UserError if the stream ends within the text.
         """
-        if self._skips_texts:
-            self._check_bounds(length)
-            # 0 for a text that is not in the sample. compress() then does nothing.
-            head_bytes = self.texts.count(length, is_delta=is_delta)
-            head = b"".join(self._read_content(head_bytes))
-            self.texts.compress(head, length, is_delta=is_delta)
-            length -= head_bytes
-            if self._stream.seekable():
-                self.offset += length
-                # A compressed stream cannot be sought beyond its end: seek() then returns a smaller position.
-                if self._stream.seek(length, os.SEEK_CUR) < self.offset:
-                    raise self.error(_TRUNCATED)
-                return
-        # All of the text, or what follows its beginning in a stream that cannot seek, such as a pipe.
+        if not self._skips_texts:
+            self._read_past(length)
+            return
+        self._check_bounds(length)
+        # Before the seek, the beginning of some texts is read for the sample of texts. count() decides at
+        # random, and returns 0 bytes for a text that is not in the sample. compress() then does nothing.
+        head_bytes = self.texts.count(length, is_delta=is_delta)
+        head = b"".join(self._read_content(head_bytes))
+        self.texts.compress(head, length, is_delta=is_delta)
+        rest = length - head_bytes
+        # A pipe, for example, cannot seek.
+        if not self._stream.seekable():
+            self._read_past(rest)
+            return
+        # Reading advances `offset` itself (_pass_on), and seeking does not.
+        self.offset += rest
+        position = self._stream.seek(rest, os.SEEK_CUR)
+        # A compressed stream cannot be sought beyond its end, so it stops there.
+        if position < self.offset:
+            raise self.error(_TRUNCATED)
+
+    def _read_past(self, length: int) -> None:
+        """Read the next `length` bytes only to pass them on (_pass_on)."""
         for _ in self._read_content(length):
             pass
 
@@ -367,8 +378,8 @@ class DumpReader:
             if number <= self._revision and not self._has_restarted:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
             # Revision 9 after revision 6 skips two numbers, 7 and 8. A smaller number skips none.
-            self._gaps += max(0, number - self._revision - 1)
-            if self._gaps > LARGEST_GAP:
+            self._skipped_numbers += max(0, number - self._revision - 1)
+            if self._skipped_numbers > LARGEST_GAP:
                 raise self.error(
                     f"revision {number} comes after revision {self._revision}, and more than "
                     f"{LARGEST_GAP:,} missing numbers take too much memory of svnadmin load",
@@ -393,7 +404,8 @@ class DumpReader:
         numbers are lengths. The properties end behind the line PROPS-END, or after exactly `length` bytes.
         """
         begin = self.offset
-        # svnadmin compares by `!=`, too: if a property goes beyond `length`, only PROPS-END ends the block.
+        # Without a `length`, only PROPS-END ends the loop. The same is true after a property that goes beyond
+        # `length`: svnadmin compares by `!=`, too.
         while self.offset - begin != length:
             line = self._read_length_line()
             if line == dump_format.END:
@@ -415,8 +427,8 @@ class DumpReader:
             )
             if is_date and not _is_date(value):
                 self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
-                # The date is deleted after the load. svnadmin load numbers revisions above 0 one by one, and
-                # keeps revision 0.
+                # The date is deleted after the load. By then, the revisions above 0 have the numbers 1, 2, 3,
+                # ... in the order of the stream. So this revision has the number of revisions so far.
                 loaded_revision = self.revisions if self._revision else 0
                 self._bogus_dates.append(loaded_revision)
         return self.offset - begin

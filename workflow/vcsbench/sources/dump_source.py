@@ -156,28 +156,39 @@ class DumpSource(SourceWithTree):
     def _estimate(self) -> SizeEstimate:
         """The estimated size, from a sample: the first records of the file.
 
-        The other revisions are taken to be as long as those in the sample, and as well compressed. Example: a
-        sample of 64 MiB takes 8 MiB of a compressed file of 80 MiB. So the stream has 640 MiB, and ten times
-        the revisions of the sample.
+        The other revisions are taken to be as long as those in the sample. Example: a sample of 64 MiB has
+        100 revisions, and the stream has 640 MiB. So the stream has about 1,000 revisions.
         """
         sample = self._sample
-        stream_bytes = self._path.stat().st_size
-        if self._is_compressed and sample.is_whole:
-            stream_bytes = sample.offset
-        elif self._is_compressed:
-            factor: float = COMPRESSED_FACTOR
-            # The sample does not show the factor for zstd, whose `_compressed_bytes` is 0.
-            if self._compressed_bytes and sample.offset >= LEAST_SAMPLE_BYTES:
-                # For archives, the quotient is less than 1 by the bytes that Python has read ahead.
-                factor = max(1.0, sample.offset / self._compressed_bytes)
-            stream_bytes = int(factor * stream_bytes)
+        stream_bytes = self._estimate_stream_bytes()
         revisions = sample.revisions
         if not sample.is_whole and sample.offset:
-            # The guess for a compressed file may be less than the bytes that were read.
+            # The estimate of a compressed stream may be less than the bytes that were read.
             revisions = revisions * max(stream_bytes, sample.offset) // sample.offset
         # Bytes of the repository per byte of the stream, such as 0.25 for source code.
         share = sample.texts.estimate_share(REPOSITORY_FACTOR)
         return SizeEstimate(max(1, revisions), int(stream_bytes * share))
+
+    def _estimate_stream_bytes(self) -> int:
+        """Return about how many bytes the file has after decompression, if it is compressed.
+
+        All of it is taken to be as well compressed as the sample. Example: the sample of 64 MiB takes 8 MiB
+        of a compressed file of 80 MiB. So the stream has 640 MiB.
+        """
+        sample = self._sample
+        file_bytes = self._path.stat().st_size
+        if not self._is_compressed:
+            return file_bytes
+        if sample.is_whole:
+            return sample.offset
+        # For a file compressed by zstd, the bytes that the sample takes are unknown (0).
+        shows_factor = self._compressed_bytes > 0 and sample.offset >= LEAST_SAMPLE_BYTES
+        if not shows_factor:
+            return COMPRESSED_FACTOR * file_bytes
+        # Python reads ahead, so `_compressed_bytes` is a little too large. For archives, which are hardly
+        # compressed, the quotient can then be less than 1.
+        factor = max(1.0, sample.offset / self._compressed_bytes)
+        return int(factor * file_bytes)
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths in the youngest tree; 0 unless the sample has all records."""

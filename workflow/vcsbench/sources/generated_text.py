@@ -208,23 +208,25 @@ def make_pools(seed: str) -> dict[str, Pool]:
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
     """Return the lines of a pool: functions or paragraphs after a pattern, with POOL_BYTES or a little more.
 
-    Each is `unit.first` (such as `static int $_$(...)`), 1 to `unit.most` of `unit.others`, and `unit.last`
-    (`}`). Each stretch of about STRETCH_LINES lines shares STRETCH_NAMES names, so that the lines compress as
-    well as those of real code.
+    Each is `unit.first` (such as `static int $_$(...)`), 1 to `unit.most` random ones of `unit.others`, and
+    `unit.last` (`}`). In these, a name replaces `$`, and a sentence `~`: `$ = $($);` becomes `buffer =
+    parse_list(len);`. Each stretch of about STRETCH_LINES (250) lines shares STRETCH_NAMES (20) names, so
+    that the lines compress as well as those of real code.
     """
     lines: list[bytes] = []
     size = 0
-    # Each stretch of lines has other names: the loop below assigns them, and fill() reads the latest ones.
+    # The names of the present stretch. Each turn of the outer loop below replaces the list.
     names: list[str] = []
 
     def fill(placeholder: re.Match[str]) -> str:
-        # `~` becomes a sentence of 4 to 9 words, and `$` one of the names, the first ones more often (by the
-        # power 2): `$ = $($);` gives `buffer = parse_list(len);`. Only random() gives the same numbers on
-        # every Python, so randrange() is not used.
+        # Only random() gives the same numbers on every Python, so randrange() is not used.
         if placeholder[0] == "~":
+            # 4 to 9 words.
             return sentence(rng, 4 + int(rng.random() * 6))
+        # By the power 2, the first of the names are picked more often.
         return names[pick_rank(rng, STRETCH_NAMES, 2)]
 
+    # Each turn makes one stretch.
     while size < POOL_BYTES:
         names = [_make_identifier(rng) for _ in range(STRETCH_NAMES)]
         end = len(lines) + STRETCH_LINES
@@ -281,28 +283,28 @@ class Text:
         """Change the text as a commit does. It never becomes empty.
 
         - `churn` 0: a few hunks change at random places, as a person edits.
-        - between 0 and 1: this part of the text is replaced, at CHURN_HUNKS places, as by a program.
-        - from 1: all of the text is replaced, as for an image, whatever `excess` is.
+        - between 0 and 1: this share of the text is replaced, at CHURN_HUNKS places, as by a program.
+        - from 1: all of the text is replaced, as for an image. `excess` has no effect then.
 
-        `excess` is from -1 (the files of trunk are too small now, on average, compared with the profile) to 1
-        (they are too large). Above 0, the text becomes shorter, on average; below 0, it becomes longer.
+        With an `excess` above 0 (at most 1), the files of trunk are too large now, so the text becomes
+        shorter, on average. With one below 0 (at least -1), they are too small, and it becomes longer.
         """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
             self.replace(rng, 0, self.size, int(self.size * (0.95 + 0.1 * rng.random())))
             return
         if churn:
-            # The text has CHURN_HUNKS (8) sections of equal length. In each section, `part` bytes are
-            # replaced: the share `churn` of the section.
+            # The text has CHURN_HUNKS (8) sections of equal length. In each section, a part is replaced. It
+            # has `part` bytes: the share `churn` of the section.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
-                # `place` is where the part begins: 0 is the beginning of the text, 1 its end, and number / 8
-                # the beginning of the section. The part begins at random in the first 1 - churn of the
-                # section, so that it ends within the section. Parts hardly overlap then.
+                # `place` is where the part begins, as a share of the text: the section with number 2 is from
+                # 0.25 to 0.375. With a churn of 0.4, the part begins at random in the first 60 % of the
+                # section, so that it ends in the section, too.
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
-                # replace() expects the begin of a part as a number of lines, and its length in bytes.
+                # replace() counts the place in lines, and both sizes in bytes.
                 at = int(place * len(self.lines))
-                # The new part has 0.5 (excess 1: files are too large) to 1.5 times as many bytes (excess -1).
+                # The new part is half as large (excess 1: files are too large) to 1.5 times as large (-1).
                 self.replace(rng, at, part, int(part * (1 - 0.5 * excess)))
         else:
             # The edit of a person: a few hunks, each behind a random number of lines.

@@ -142,12 +142,16 @@ class GeneratedProject:
     def start(self, number: int) -> Iterator[Change]:
         """Yield the changes of the first import, the revision `number`: the journal, if any, and files.
 
-        Files are added until trunk has as many as it should have at its age (grown_share).
+        Trunk grows during the whole history, for example from 5 % of its final size to all of it
+        (grown_share). The import adds files until trunk has this first part of the final number of files.
         """
-        # _journal_limit() and _count_missing() need this part of trunk's final size.
+        # The part of its final size that trunk should have now, such as 0.05. _journal_limit() and
+        # _count_missing() multiply the final numbers by it.
         self._grown = grown_share(self._profile, number - self._first)
         if self._profile.journal:
             path = self._layout.trunk + b"/" + self._profile.journal
+            # A journal that exceeds its limit loses its older half. So it has between half of the limit and
+            # the limit, and begins with half of it.
             text = Text.create(self._rng, self._pools["prose"], self._journal_limit() // 2)
             self._journal = GeneratedFile(path, JOURNAL, text)
             self._paths.add(path)
@@ -180,9 +184,9 @@ class GeneratedProject:
         elif event < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
-            # The other cases set neither attribute: both are of the latest revision that changes trunk.
-            # `_grown` is the part of its final size that trunk should have now. _change_trunk() steers
-            # towards it, and makes copies from the revision before `_revision`.
+            # Only a revision that changes trunk sets these two. `_grown` is the part of its final size that
+            # trunk should have now: new files are added only while trunk has fewer. Copies are made from the
+            # revision before `_revision`.
             self._grown = grown_share(self._profile, number - self._first)
             self._revision = number
             yield from self._change_trunk()
@@ -241,7 +245,8 @@ class GeneratedProject:
             journal.text.add_entry(rng, self._journal_limit())
             self.size += journal.text.size - old_size
             yield journal.changed()
-        # As in change(), each event has a part of the range from 0 to 1 that is as long as its share.
+        # One random number from 0 to 1 decides. With the shares 0.001 and 0.01, a number below 0.001 changes
+        # a directory, and one from 0.001 to 0.011 makes a rewrite.
         event = rng.random()
         if event < shares.directory:
             yield from self._change_directory()
@@ -250,8 +255,8 @@ class GeneratedProject:
                 # Only files that a program writes, such as translations, have a churn between 0 and 1.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
-        # Missing files are those that trunk lacks at its age. If there are many, a second random number makes
-        # the part IMPORT_SHARE of these commits an import.
+        # Trunk has far fewer files than it should have by now. Then a second random number makes an import of
+        # this commit, with the probability IMPORT_SHARE (0.05).
         elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
             count = min(int(self._count_missing()), IMPORT_AT_MOST)
             for _ in range(count):
@@ -272,12 +277,14 @@ class GeneratedProject:
         if action == Action.ADD:
             yield from self._new_file()
             return
-        # An edit changes a hot file: one of those that are edited often.
+        # An edit changes a hot file: one of those that are edited often. It is also drawn for the other
+        # actions, because another sequence of random numbers would give another history.
         file = self._pick_hot_file()
-        # A deletion, move or copy takes any file instead, but only if this revision has not changed the hot
-        # file yet. A hot file is drawn in any case, because other random numbers would give another history.
+        # A deletion, move or copy takes any file instead. But if this revision has changed the hot file
+        # already, no second file is drawn, and nothing happens.
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
+        # The hot file, or the file that was drawn instead.
         if file in self._changed_files:
             return
         self._changed_files.add(file)
@@ -352,8 +359,10 @@ class GeneratedProject:
             self.directories.append(directory)
             yield FolderAdded(directory)
         kind = self._pick_kind()
-        # The share of files that are smaller than the new one. The profile has a size for each share.
+        # The place of the new file among all files by size: 0.9 means that it is larger than 90 % of them.
         share = rng.random()
+        # The profile's bytes at this place, times a factor of the kind of file (2: twice as large as the mean
+        # file), times a factor of this project, which gives its files the mean size of the profile.
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         # Without a limit, one file could be most of a small tree. `_grown` is the part of the profile's
         # `tree_bytes` that trunk should have at its age.
@@ -363,10 +372,12 @@ class GeneratedProject:
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
-        # The heat is the share of files that change less often than this one. Some kinds have a fixed heat.
+        # The place of the file among all files by its changes: 0.9 means that it changes more often than 90 %
+        # of them. Some kinds of files have a fixed place.
         heat = kind.heat
         if heat is None:
-            # Large files change more often, so `share` is the heat of the part HEAT_BY_SIZE of the files.
+            # Large files change more often. So a part of the files (HEAT_BY_SIZE, 0.3) has the same place by
+            # changes as by size. All others have a random place.
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)
         properties = self._new_properties(kind)

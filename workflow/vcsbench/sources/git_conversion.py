@@ -14,6 +14,7 @@ from vcsbench.sources.git_objects import (
     NO_NODE,
     SUBMODULE,
     SYMLINK_MODE,
+    Blob,
     BlobReader,
     read_link,
 )
@@ -118,27 +119,37 @@ class NodeWriter:
             is_added = is_renamed or change.old_mode in NO_NODE
             action = b"add" if is_added else b"change"
             original = CopyOrigin(self._convert_path(change.source), parent) if is_renamed else None
-            properties = _changed_properties(change)
-            if not _has_new_text(change):
+            if _has_new_text(change):
+                text, properties = self._convert_text(change, next(blobs))
+                records = dump_format.file_records(
+                    path,
+                    action,
+                    origin=original,
+                    properties=properties,
+                    size=text.size,
+                    chunks=text.chunks,
+                )
+                self._out.writelines(records)
+            else:
+                properties = _changed_properties(change)
                 record = dump_format.file(path, action, origin=original, properties=properties)
                 self._out.write(record)
-                continue
-            blob = next(blobs)
-            if change.new_mode == SYMLINK_MODE:
-                # git's text of a link is its target, `a`. Subversion's is `link a`.
-                blob, properties = read_link(blob)
-                # Without properties, the text becomes a plain file: Subversion can make no such link.
-                if not properties:
-                    self.noted[svn_names.LINKS_NOTE].add(change.path)
-            records = dump_format.file_records(
-                path,
-                action,
-                origin=original,
-                properties=properties,
-                size=blob.size,
-                chunks=blob.chunks,
-            )
-            self._out.writelines(records)
+
+    def _convert_text(
+        self, change: TreeChange, blob: Blob
+    ) -> tuple[Blob, dump_format.Properties | None]:
+        """Return the new text of a file or link in Subversion, and its properties; None if these stay.
+
+        `blob` is the text in git. Note a link that Subversion cannot make: it becomes a plain file.
+        """
+        if change.new_mode != SYMLINK_MODE:
+            return blob, _changed_properties(change)
+        # git's text of a link is its target, `a`. Subversion's is `link a`, with a property. For a target
+        # that Subversion refuses, read_link() returns no properties, and so a plain file.
+        text, properties = read_link(blob)
+        if not properties:
+            self.noted[svn_names.LINKS_NOTE].add(change.path)
+        return text, properties
 
 
 def _changes_node(change: TreeChange) -> bool:

@@ -133,35 +133,23 @@ class GitCopySource(GitSource):
     def copy_to(self, path: Path) -> Facts:
         """Copy HEAD, refs and objects into an empty bare repository, which has the same object_format().
 
-        Return facts with notes on what was left out, on borrowed objects, and on loose refs. Raise UserError
-        if the repository has changed since the first call of identity(), or if it changes during the copy.
+        The user may commit, or run `git gc`, in the meantime. Raise UserError if the repository has changed
+        since the first call of identity(), or if it changes during the copy. Return facts with notes on what
+        was left out, on borrowed objects, and on loose refs.
         """
         with self._open() as git:
-            # identity() returns the digest of its first call.
+            # identity() keeps the digest of its first call, and _read_identity() reads that of now.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
             common = git.layout.common
             (path / "HEAD").write_bytes(git.head + b"\n")
         # The refs are copied before the objects: a commit in between must leave no ref without its object.
         refs = _read_refs(common)
-        for name, content in refs.loose.items():
-            copy = path / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content + b"\n")
-        if refs.packed:
-            (path / "packed-refs").write_bytes(refs.packed)
+        _write_refs(refs, path)
         object_folders = find_object_folders(common)
-        # The list is complete before the first file is copied. Otherwise a `git gc` during the copy could
-        # remove files that are not listed yet, and the copy would lack their new pack.
-        object_files = list(_list_objects(object_folders))
-        try:
-            for file in object_files:
-                _copy_object(file, path / "objects")
-        except FileNotFoundError:
-            # git has packed the objects since they were listed, and removed their files.
-            raise self.changed_error() from None
+        self._copy_objects(object_folders, path / "objects")
         # A `git gc` while the files were listed may have moved objects to a pack that is not in the list. The
-        # copy would then look damaged.
+        # copy would then look damaged, so the digest is read again.
         self.check_unchanged(self.identity())
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
         # A symbolic ref is always a file, so it does not count.
@@ -175,6 +163,18 @@ class GitCopySource(GitSource):
             LOOSE_REFS_NOTE: loose_refs,
         }
         return Facts(notes=format_notes(counts))
+
+    def _copy_objects(self, folders: list[Path], objects: Path) -> None:
+        """Copy the files of all folders of objects into one. Raise UserError if git removes one of them."""
+        # The list is complete before the first file is copied. Otherwise a `git gc` during the copy could
+        # remove files that are not listed yet, and the copy would lack their new pack.
+        files = list(_list_objects(folders))
+        try:
+            for file in files:
+                _copy_object(file, objects)
+        except FileNotFoundError:
+            # git has packed the objects since they were listed, and removed their files.
+            raise self.changed_error() from None
 
     def _check_can_be_copied(self, git: Git) -> None:
         """Raise UserError for a shallow or partial clone."""
@@ -266,6 +266,16 @@ def _read_refs(common: Path) -> StoredRefs:
         else:
             dangling += 1
     return StoredRefs(b"".join(packed_lines), loose, replaced, dangling)
+
+
+def _write_refs(refs: StoredRefs, path: Path) -> None:
+    """Write refs to the repository at `path`, in the same files as they were read from."""
+    for name, content in refs.loose.items():
+        copy = path / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content + b"\n")
+    if refs.packed:
+        (path / "packed-refs").write_bytes(refs.packed)
 
 
 def _find_target(content: bytes) -> str | None:

@@ -45,9 +45,11 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     """Return about how many bytes Subversion needs for all texts of a history.
 
     `lines` are the output of `git cat-file` with the option SIZES: b"blob 1234 567 <base> src/a.c" is a text
-    of 1,234 bytes, which git stores in 567. Raise UserError for an object that git cannot read. Example: a
-    path has a text of 1,000 bytes, stored in full in 300, and another one, stored as a delta of 50. They
-    count 1,000 x 0.3 x 1.4 + 50 x 1.5 = 495 bytes.
+    of 1,234 bytes, which git stores in 567. <base> is 0000 for a text that git stores in full and, for a
+    delta, the other text. Raise UserError for an object that git cannot read.
+
+    Example: a path has a text of 1,000 bytes, stored in full in 300, and another one, stored as a delta of
+    50. They count 1,000 x 0.3 x 1.4 (FULL_FACTOR) + 50 x 1.5 (DELTA_FACTOR) = 495 bytes.
     """
     # Subversion stores the first text of each path in full, and later texts as deltas, like git. But git also
     # stores texts of different paths as deltas of each other, such as the files of several releases. So the
@@ -68,7 +70,7 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
         plain = plain_bytes[suffix]
         # Where git stores no text of this suffix in full, no compression is the safe guess.
         compression = compressed_bytes[suffix] / plain if plain else 1.0
-        # A text that is stored in full takes at most its own size.
+        # The factors are Subversion's bytes per byte of git's. A text in full takes at most its own size.
         total += texts.largest_bytes * min(1.0, compression * FULL_FACTOR)
         total += (texts.all_stored_bytes - texts.largest_stored_bytes) * DELTA_FACTOR
     return int(total)

@@ -42,11 +42,14 @@ def find_layout(path: Path) -> GitLayout | None:
     folder = _find_git_folder(path)
     if folder is None:
         return None
-    # Each folder is checked before a file in it is opened. A symbolic ref of an old git is a harmless link.
+    # The files in a folder are checked before one of them is opened. Links that stay in the repository are
+    # harmless: an old git makes them in place of files such as HEAD. A linked work tree has only two files of
+    # its own in `folder`, HEAD and commondir. All other parts are in the common folder.
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
-    # In a linked work tree, the file `commondir` has the path of the common folder, relative to `folder`. git
-    # reads a string of C, which ends at a NUL. Without the file, `common` is `folder` itself.
-    name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
+    # The file `commondir` has the path of the common folder, relative to `folder`. As git does, read it only
+    # up to a NUL. Other repositories lack the file: then the name is empty, and `common` is `folder` itself.
+    content = read_optional(folder / "commondir", REF_BYTES)
+    name = content.partition(b"\0")[0].rstrip(b"\r\n")
     common = folder / os.fsdecode(name)
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
     for required in (folder / "HEAD", common / "objects"):

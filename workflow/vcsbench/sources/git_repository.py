@@ -104,8 +104,9 @@ class Git:
     def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
         """Fill the empty folder `private`, on which git runs: with HEAD, a configuration and links to refs.
 
-        Raise UserError if git cannot read the repository, for a partial clone, or for refs that are not kept
-        in files.
+        In the user's own folder, git would follow the configuration there, which could make it run a program.
+        So git reads only objects and refs from the user's folder. Raise UserError if git cannot read the
+        repository, for a partial clone, or for refs that are not kept in files.
         """
         self.where = where
         self.layout = layout
@@ -113,11 +114,12 @@ class Git:
         # In /srv/link/../x, the folder above a link is that of its target. os.path.abspath() would return
         # another folder than the one that find_layout() has checked.
         common = Path(os.path.realpath(layout.common))
-        # git itself reads the names of borrowed folders in the repository's own folder of objects.
+        # A repository may borrow objects from others (`git clone --shared`). The first folder of objects is
+        # its own. git finds the borrowed ones from there, and this call has checked them.
         self._objects = find_object_folders(common)[0]
         self.head = read_ref(layout.folder / "HEAD")
-        # git reads this file as a whole, and a terabyte of holes in it takes over a minute. git does not read
-        # other files of this size, or it ends at once or at MEMORY_BYTES.
+        # git reads all of this file, which could take minutes. With other files that are too large, git soon
+        # fails by itself (MEMORY_BYTES).
         check_size(common / "packed-refs", LIST_BYTES)
         # The refs may be many files, so they are links to the user's.
         (private / "HEAD").write_bytes(self.head + b"\n")
@@ -126,7 +128,8 @@ class Git:
         self.shallow = read_optional(common / "shallow", LIST_BYTES)
         if self.shallow:
             (private / "shallow").write_bytes(self.shallow)
-        # The configuration is made, and not copied: the user's could make git run a program.
+        # The new configuration has only two things of the user's, the format version and the extensions. git
+        # needs them to read the objects.
         settings = self._read_settings(common / "config")
         self._check_settings(settings)
         configuration = self._make_configuration(settings)

@@ -40,7 +40,7 @@ def _is_private_path(text: str, kind: str) -> bool:
 
 
 def _has_closed_file(path: Path, kind: str) -> bool:
-    """Return True if other users cannot read the path of a source, or at least one file of its history."""
+    """Return True if a source is closed: other users cannot read its path, or a file of its history."""
     if kind == SvnSource.kind:
         return _is_closed(path, svn_files.list_history(path))
     if kind == GitSource.kind:
@@ -49,12 +49,12 @@ def _has_closed_file(path: Path, kind: str) -> bool:
         for folder in list_folders(path):
             if _is_closed(folder, list_objects(folder)):
                 return True
-    # For git, `path` is a work tree or a folder that was checked above. For a dump, it is the file.
-    if _is_closed(path):
-        return True
+        # The path itself may be a work tree, which is none of these folders.
+        return _is_closed(path)
     if kind == DirectorySource.kind:
-        return not all(_can_others_read(state) for _, state in entries(path))
-    return False
+        return _is_closed(path) or not all(_can_others_read(state) for _, state in entries(path))
+    # The file of a dump.
+    return _is_closed(path)
 
 
 def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:

@@ -85,15 +85,17 @@ def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: b
 def _stays_in_repository(root: str | Path, path: str) -> bool:
     """Return True for a link through which git can read no file outside of the repository `root`.
 
-    There are two kinds: a symbolic ref (SYMBOLIC_REF), and a link to a plain file below `root`, as after
-    `ln -s main refs/heads/master`. A link to a folder is of neither kind: git would follow it, perhaps in
-    circles.
+    - A symbolic ref: git takes the text of the link, such as `refs/heads/main`, for the name of a ref, and
+      does not follow the link. The ref need not exist: the branch may have been deleted.
+    - A link to a plain file below `root`, as after `ln -s main refs/heads/master`.
+
+    A link to a folder is neither: git would follow it, perhaps in circles.
     """
     text = os.readlink(path)
-    # git follows a link whose text is no valid name of a ref, as with `..`.
+    # With `..` in it, a text is no valid name of a ref, and git follows the link.
     is_ref_name = text.startswith(SYMBOLIC_REF) and ".." not in text
-    # The ref need not exist: refs/remotes/origin/HEAD may name a branch that was deleted.
-    if is_ref_name and not os.path.isdir(path):
+    is_symbolic_ref = is_ref_name and not os.path.isdir(path)
+    if is_symbolic_ref:
         return True
     real_target = os.path.realpath(path)
     real_root = os.path.realpath(root)

@@ -201,10 +201,14 @@ class _ActionCounter:
         self.unknown = 0
 
     def add(self, line: bytes) -> None:
-        """Count the action of a line, or of its beginning. A line without the time of a log is ignored."""
+        """Count a line of the log as a command, as a line with an unknown action, or not at all.
+
+        `line` may be the beginning of a long line, because the action stands near the beginning.
+        """
         # In a line of httpd, the time may stand anywhere.
         svnserve_begin = _SVNSERVE_LINE.match(line)
         begin = svnserve_begin or _HTTPD_TIME.search(line)
+        # A line without a time is no line of such a log.
         if begin is None:
             return
         self.lines_of_log += 1
@@ -215,12 +219,17 @@ class _ActionCounter:
             # The format of httpd's log may have the action in front of the time.
             action = _find_action(line[: begin.start()])
         if action is None:
-            # An access log has quoted fields with any words, such as the name of a browser.
-            if b'"' not in text and _UNKNOWN.match(text):
+            # In an access log, fields in quotation marks may have any words, such as the name of a browser.
+            # So only a line without such fields can show an action that vcsbench does not know.
+            has_quoted_field = b'"' in text
+            if not has_quoted_field and _UNKNOWN.match(text):
                 self.unknown += 1
-        elif action not in LOGGED_STEPS:
-            commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
-            self.commands[commands[action]] += 1
+            return
+        # A step of a command, such as get-locations, is not counted: the command has a line of its own.
+        if action in LOGGED_STEPS:
+            return
+        commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
+        self.commands[commands[action]] += 1
 
 
 def _find_action(text: bytes) -> str | None:

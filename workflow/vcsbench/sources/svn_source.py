@@ -53,10 +53,11 @@ class SvnSource(SourceWithTree):
 
     @cached_property
     def _identity(self) -> str:
+        """Return the digest of identity(). If it has changed, a run loads and copies the repository again."""
         db = self._path / "db"
         # The files whose content is part of the identity, and the largest size of each in bytes.
         limits = {"uuid": SMALL_FILE}
-        # Early releases wrote no such file (read_shape).
+        # Repositories of early releases of Subversion have no file `format`.
         if (db / "format").exists():
             limits["format"] = SMALL_FILE
         # Formats before 4 have no settings.
@@ -67,6 +68,7 @@ class SvnSource(SourceWithTree):
             for name, limit in limits.items():
                 texts.append(read_bytes(db / name, limit).decode(errors="replace"))
             content = svn_files.content_digest(self._path)
+        # The folder to export, such as trunk, if the definition of the source names one.
         tree = [] if self._tree is None else [self._tree]
         return digest_values("svn", *texts, self.youngest, content, *tree)
 
@@ -171,20 +173,26 @@ class SvnSource(SourceWithTree):
         return OddPaths()
 
     def why_no_update(self, behind: int) -> str:
+        """Return why no update can begin `behind` revisions before the youngest, in a clause; "" if one can.
+
+        The update begins with a working copy of the tree, such as trunk, at an older revision. So the tree
+        must have had its present path there.
+        """
         reason = super().why_no_update(behind)
         tree = self.tree()
-        # The root is there in each revision.
+        # The root ("") is there in each revision.
         if reason or not tree:
             return reason
         revision = older_revision(self.youngest, behind)
-        # At most `youngest` - `revision` changes of the tree are younger than `revision`: one more is enough.
-        limit = self.youngest - revision + 1
+        # svnlook lists changes of the tree with its path in each, the youngest first. The last change up to
+        # `revision` is needed. Each younger revision has at most one change, which is listed before it.
+        limit = (self.youngest - revision) + 1
         argv = ["svnlook", "history", "-r", str(self.youngest), "--limit", str(limit)]
         argv += ["--", os.fspath(self._checked_path()), tree]
         printed = processes.output(argv, describe_failure(self._name, "svnlook history"))
-        # After a move, the tree had another path than today's.
         path_then = _find_path(printed, revision)
-        if path_then == os.path.normpath(f"/{tree}").encode(errors="surrogateescape"):
+        path_now = os.path.normpath(f"/{tree}").encode(errors="surrogateescape")
+        if path_then == path_now:
             return ""
         return describe_missing_tree(tree, revision)
 

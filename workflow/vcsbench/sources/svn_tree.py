@@ -89,18 +89,19 @@ class SourceWithTree(LocalSource):
         otherwise "", the root. Raise UserError if the definition's `tree` is no folder in the repository.
         """
         # This prints the entries of the root, and with a path at its end, the entries of that path.
-        argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
+        list_root = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
         failure = describe_failure(repository, "svnlook tree")
         if self._tree is None:
-            return choose_tree(output(argv, failure))
+            return choose_tree(output(list_root, failure))
         if self._tree == "":
             return self._tree
-        # If the repository has no such path, svnlook fails. Nobody sees that error.
         try:
-            printed = output([*argv, self._tree], "")
+            # The text of an error is "", because the error is caught here.
+            printed = output([*list_root, self._tree], "")
         except UserError:
-            # In a damaged repository, svnlook fails at the root as well, and the user sees the reason.
-            output(argv, failure)
+            # Either the path is missing, or the repository is damaged. If it is damaged, svnlook fails at the
+            # root as well, and this call raises an error with the reason.
+            output(list_root, failure)
             printed = b""
         # The first line is the path itself, with a slash behind a folder.
         is_folder = printed.split(b"\n")[0].endswith(b"/")

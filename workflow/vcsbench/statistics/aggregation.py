@@ -204,11 +204,12 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     # _aggregate() computes geometric means from columns of logarithms.
     if reduce == MEAN:
         runs = _with_logs(runs)
-    # An axis may be the host or the round, and pandas cannot group by the same column twice.
+    # A study that groups its tables by `host` or `round` has this column twice in `keys`. pandas cannot group
+    # by a column twice.
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
-    # A cell whose rounds did different work must not be compared. So each row of the cell gets the works of
-    # all rounds, and a single row shows if the rounds differ.
+    # A cell must not be compared if its rounds did different work. So the column `work` of each row gets the
+    # different works of all rounds of the cell, a line each. Two lines in any row then refuse the cell.
     cell_keys = [key for key in keys if key not in ("host", "round")]
     works_of_cells = group_rows(rounds, cell_keys)["work"].transform(same_work.join_works)
     return rounds.assign(work=works_of_cells)
@@ -303,35 +304,45 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
 def _reduce_metric(
     metric: Metric, frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str
 ) -> dict[str, Column]:
-    """Return columns with a value per group of rows: of a metric, and usually of the parts that make it up.
+    """Return the column of a metric, reduced to a value per group of rows, and the columns of its parts.
 
-    - `median` or `mean` (geometric): each part is reduced, and the metric is computed from the results.
-    - `best` or `worst`: the best or worst value of the metric itself. The result has no parts.
+    The client's CPU share has two parts, CPU time and elapsed time. With `median` or `mean`, each part is
+    reduced, and the metric is computed from the results. Example: the medians 0.5 s and 2.0 s give the
+    columns `client_cpu_pct/cpu_s` 0.5, `client_cpu_pct/elapsed_s` 2.0 and `client_cpu_pct` 25.0. Only the
+    metric itself is reduced with `best` or `worst`, and if `frame` lacks the parts.
     """
-    # The best values of the parts may be those of different runs, so the best metric must not be computed
-    # from them.
     if reduce not in (MEDIAN, MEAN):
+        # The best CPU time may be of another run than the best elapsed time. So the best percentage is not
+        # computed from the two: it is that of a single run.
         best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
         return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
-    column_of_part = {part: _part_column(metric, part) for part in metric.parts}
-    # A percentage may be published without the times from which it is computed. It gets the median even with
-    # `mean`, because _with_logs() adds logarithms for parts only.
-    if not all(column in frame for column in column_of_part.values()):
+    part_columns = {part: _part_column(metric, part) for part in metric.parts}
+    has_parts = all(column in frame for column in part_columns.values())
+    # A study may publish a percentage, but not the times from which it is computed. The percentage gets the
+    # median even with `mean`, because _with_logs() adds logarithms of parts only.
+    if not has_parts:
         return {metric.name: groups[metric.name].agg("median")}
     reduced: dict[str, Column] = {}
     reduced_parts: dict[str, Column] = {}
-    for part, column in column_of_part.items():
-        centre: pd.Series
-        log_column = _log_column(column)
-        # A count gets the median even with `mean`: one 0 among the counts would make their geometric mean 0.
-        if reduce == MEAN and log_column in frame:
-            centre = pd.Series(np.exp(groups[log_column].mean()))
-        else:
-            centre = pd.Series(groups[column].median())
-        reduced_parts[part] = centre
-        reduced[column] = centre
+    for part, column in part_columns.items():
+        reduced_parts[part] = _reduce_part(column, frame, groups, reduce)
+        reduced[column] = reduced_parts[part]
     reduced[metric.name] = metric.value(reduced_parts)
     return reduced
+
+
+def _reduce_part(
+    column: str, frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str
+) -> pd.Series:
+    """Return the median, or the geometric mean (`mean`), of a part of a metric, with a value per group.
+
+    A count gets the median even with `mean`: one 0 among the counts would make their geometric mean 0.
+    """
+    # _with_logs() has added this column, unless the part is a count.
+    log_column = _log_column(column)
+    if reduce == MEAN and log_column in frame:
+        return pd.Series(np.exp(groups[log_column].mean()))
+    return pd.Series(groups[column].median())
 
 
 def _log_column(column: str) -> str:

@@ -182,20 +182,15 @@ def pair_cells(
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     current_cells = _cells_by_key(now, now.frame, axes)
-    # The current runs contain the saved ones if rounds were added after saving. A run must not be compared
-    # with itself.
+    # `now` contains the saved runs, too, if rounds were added after saving. A run must not be compared with
+    # itself. So each current cell has a row, but only its added runs are compared.
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
-    # The error of each ratio depends on the errors of all others (_moderated). So all ratios come first.
-    ratios = []
-    for key in current_cells:
-        ratio = estimates.NO_ESTIMATE
-        if key in saved_cells and key in added_cells:
-            # Rounds of two days did not run next to each other.
-            ratio = estimates.unpaired_ratio(saved_cells[key].logs, added_cells[key].logs)
-        ratios.append(ratio)
+    ratios = [_ratio_of_cells(saved_cells.get(key), added_cells.get(key)) for key in current_cells]
+    # The error of each ratio depends on the errors of all others, so all ratios are made before the rows.
+    moderated_ratios = _moderate_errors(ratios)
     noise = _noisier_day(before, now, axes, block)
     rows = []
-    for (key, current), ratio in zip(current_cells.items(), _moderated(ratios), strict=True):
+    for (key, current), ratio in zip(current_cells.items(), moderated_ratios, strict=True):
         point = dict(zip(axes, key, strict=True))
         saved, added = saved_cells.get(key), added_cells.get(key)
         if saved is None:
@@ -219,9 +214,9 @@ def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A cell of a set: its columns of by_cell, and ln(seconds) of each of its rounds."""
+    """A cell of a set: its row of by_cell() with means over its rounds, and ln(seconds) of each round."""
 
-    columns: Row
+    means: Row
     logs: Sequence[float]
     result: CellResult
 
@@ -236,18 +231,26 @@ def _cells_by_key(
     """
     rounds = by_round(frame, axes, MEAN)
     rounds_with_logs = rounds.assign(logs=np.log(rounds[DEFAULT_METRIC]))
-    logs = group_rows(rounds_with_logs, axes)["logs"].agg(list)
-    # by_cell() groups the same rows by the same axes, so `records` has the cells in the order of `logs`.
-    records = by_cell(rounds, axes, MEAN).to_dict("records")
+    logs_of_cells = group_rows(rounds_with_logs, axes)["logs"].agg(list)
+    means_of_cells = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
-    for columns, logs_of_cell in zip(records, logs, strict=True):
-        # Many clients at once have latencies, and no elapsed time that could be compared.
-        if math.isnan(columns[DEFAULT_METRIC]):
+    # Both have the cells in the order of their first rows in `rounds`, so zip() joins the numbers of a cell.
+    for means, logs in zip(means_of_cells, logs_of_cells, strict=True):
+        # A cell with many clients at once has latencies instead of an elapsed time.
+        if math.isnan(means[DEFAULT_METRIC]):
             continue
-        key = tuple(columns[axis] for axis in axes)
-        result = CellResult(columns["hosts"], columns["work"], measured.settings_of(key))
-        cells[key] = _Cell(columns, logs_of_cell, result)
+        key = tuple(means[axis] for axis in axes)
+        result = CellResult(means["hosts"], means["work"], measured.settings_of(key))
+        cells[key] = _Cell(means, logs, result)
     return cells
+
+
+def _ratio_of_cells(saved: _Cell | None, added: _Cell | None) -> Estimate:
+    """Return the saved time of a cell / the time of its added runs; NO_ESTIMATE if either is missing."""
+    if saved is None or added is None:
+        return estimates.NO_ESTIMATE
+    # Rounds of two days did not run next to each other.
+    return estimates.unpaired_ratio(saved.logs, added.logs)
 
 
 def _noisier_day(
@@ -277,23 +280,24 @@ def _row_of_both(
     """Return the table row of a cell that has saved runs, and runs that were added since then.
 
     `point` has the cell's values of axes. The column `value` is by how many per cent the saved time is
-    longer: 20 for 1.2 s and 1.0 s. If `refusals` has codes, `value` and the ratio are NaN, and the codes are
-    in the columns `refused` (as a list), `withheld` (as text) and `flags`.
+    longer: 20 for 1.2 s and 1.0 s. If `refusals` has codes, the two times must not be compared. Then the row
+    has neither `value` nor ratio, but the codes: in `refused` as a list, in `withheld` and `flags` as text.
     """
     numbers: dict[str, Any] = {
-        **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
+        **tables.share_columns(saved.means[FIXED_SHARE], added.means[FIXED_SHARE]),
         "baseline_mean": math.exp(float(np.mean(saved.logs))),
         "candidate_mean": math.exp(float(np.mean(added.logs))),
         "hosts": _all_hosts(saved.result, added.result),
         "refused": refusals.codes,
     }
-    # rows_frame() fills the missing columns of the ratio with NaN.
     if refusals.codes:
+        # No rounds are compared. rows_frame() fills the columns of the ratio with NaN.
         numbers["n"] = 0
     else:
         numbers |= tables.ratio_columns(ratio)
-    row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
-    value = 100 * (saved.columns[DEFAULT_METRIC] / added.columns[DEFAULT_METRIC] - 1)
+    row_flags = tables.flags_of_sides([saved.means["flags"], added.means["flags"]])
+    value = 100 * (saved.means[DEFAULT_METRIC] / added.means[DEFAULT_METRIC] - 1)
+    # With codes in `withheld`, table_row() replaces the value by NaN.
     return tables.table_row(
         point,
         value,
@@ -307,27 +311,28 @@ def _row_of_both(
 def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) -> dict[str, Any]:
     """Return the row of a current cell that has nothing to be compared with: no value, and the code."""
     numbers = {"n": 0, "hosts": _all_hosts(current.result), "refused": [code]}
-    row_flags = [*tables.flags_of_sides([current.columns["flags"]]), code]
+    row_flags = [*tables.flags_of_sides([current.means["flags"]]), code]
     return tables.table_row(point, math.nan, row_flags, numbers, withheld=code)
 
 
-def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
-    """Return the ratios in the same order, with moderated standard errors and degrees of freedom.
+def _moderate_errors(ratios: Sequence[Estimate]) -> list[Estimate]:
+    """Return the ratios in the same order, with standard errors that are estimated from all of them.
 
-    With fewer than 8 known variances, errors stay as they are (moderation.py). A ratio of fewer than two
-    rounds has no scatter, and keeps its error NaN.
+    A few rounds of one cell show its scatter badly. So its error is moved towards the usual error of all
+    cells (moderation.py), and its degrees of freedom grow. With fewer than 8 known errors, all stay as they
+    are. A ratio of fewer than two rounds keeps the error NaN.
     """
-    # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
-    # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
+    # Errors of cells with different numbers of rounds cannot be compared, because an error shrinks with more
+    # rounds. So each is converted to the variance of one round: 0.02 after 4 rounds is 4 x 0.02^2 = 0.0016.
     variances = np.array([ratio.error**2 * ratio.n for ratio in ratios], float)
     degrees_of_freedom = np.array([ratio.degrees for ratio in ratios], float)
-    moderated, moderated_degrees = moderation.moderate(variances, degrees_of_freedom)
-    estimated = []
-    for ratio, variance, new_degrees in zip(ratios, moderated, moderated_degrees, strict=True):
-        # A cell without a counterpart has 0 rounds and the variance NaN. max() prevents the division by 0.
+    new_variances, new_degrees = moderation.moderate(variances, degrees_of_freedom)
+    moderated = []
+    for ratio, variance, degrees in zip(ratios, new_variances, new_degrees, strict=True):
+        # A cell that lacks saved or added runs (NO_ESTIMATE) has 0 rounds. max() prevents the division by 0.
         error = math.sqrt(variance / max(ratio.n, 1))
-        estimated.append(replace(ratio, error=error, degrees=new_degrees))
-    return estimated
+        moderated.append(replace(ratio, error=error, degrees=degrees))
+    return moderated
 
 
 def _all_hosts(*results: CellResult) -> list[str]:
@@ -416,9 +421,10 @@ def make_history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: its saved baselines in the order of time, then the current results.
 
-    `times` has the records of _snapshot_record(), `points` those of _history_points(). `names` are the
-    baselines that have the study. A baseline that cannot be read is left out, and the error is printed. Raise
-    UserError if the current results cannot be read.
+    In the result, `times` has a record of each baseline and of the current results (_snapshot_record), and
+    `points` has their times of each cell (_history_points). `names` are the baselines that have the study. A
+    baseline that cannot be read is left out, and the error is printed. Raise UserError if the current results
+    cannot be read.
     """
     snapshots: list[MeasurementSet] = []
     for name in names:
@@ -426,12 +432,11 @@ def make_history(
             snapshots.append(load_baseline(name, study, settings.axes))
         except UserError as error:
             print(f"{error} The history is made without it.", file=sys.stderr)
-    # Two baselines have the same first run if results were continued after the first one was saved. Then the
-    # last run decides their order.
     snapshots.sort(key=_time_of_snapshot)
     current = load_current(study, results)
-    # Just after saving, a baseline contains all current runs, and the history would show the runs twice. All
-    # baselines are checked, because an old run of one cell may sort the newest baseline before others.
+    # Just after saving, a baseline contains all current runs, and the history would show these runs twice.
+    # That baseline need not be the last one: a single old run makes its first time, by which it is sorted,
+    # an early one. So all baselines are checked.
     has_new_runs = [not runs_since(snapshot.frame, current.frame).empty for snapshot in snapshots]
     if all(has_new_runs):
         snapshots.append(current)
@@ -445,7 +450,10 @@ def make_history(
 
 
 def _time_of_snapshot(snapshot: MeasurementSet) -> tuple[str, str, str]:
-    """Return what to sort baselines by: the times of the first and the last run, and the name."""
+    """Return what to sort baselines by: the times of the first and the last run, and the name.
+
+    Two baselines have the same first run if results were continued after the first one was saved.
+    """
     return snapshot.description["first"], snapshot.description["last"], snapshot.name
 
 
@@ -471,15 +479,16 @@ def _snapshot_record(
     baseline with which `snapshot` is compared. `calls` has the number of compared cells by outcome. A certain
     difference below the margin counts as equal.
     """
-    number_by_call: Counter[str] = Counter()
+    number_by_outcome: Counter[str] = Counter()
     changes: list[str] = []
     if before:
         pairs = pair_cells(before, snapshot, settings.axes, settings.block)
         table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
         for call, result in zip(table["call"], table["result"], strict=True):
-            # The call has the direction of a difference. Every other result has the name of a call, or is ""
-            # for a cell that is not compared.
-            number_by_call[call if result == Result.DIFFERENT else result] += 1
+            # The result counts: a certain 3 % has the call `faster` and the result `equal`. Only `different`
+            # lacks a direction, so the call counts instead. A cell that is not compared has "" for both.
+            outcome = call if result == Result.DIFFERENT else result
+            number_by_outcome[outcome] += 1
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
         "name": snapshot.name,
@@ -487,7 +496,7 @@ def _snapshot_record(
         "last": snapshot.description["last"],
         "hosts": list(snapshot.description["hosts"]),
         "before": before.name if before else "",
-        "calls": {call: number_by_call[call] for call in Call if number_by_call[call]},
+        "calls": {call: number_by_outcome[call] for call in Call if number_by_outcome[call]},
         "changed": changes,
     }
 
@@ -495,38 +504,56 @@ def _snapshot_record(
 def _history_points(
     snapshots: Sequence[MeasurementSet], axes: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return a record per snapshot (in the order of time), cell and host: a point of a chart of times.
+    """Return the points of a chart of times: a record per snapshot (in the order of time), cell and host.
 
     Example: `{"time": "before-upgrade", "host": "host#1a2b", "settings": "", "command": "log", "cache":
     "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
-    `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
+    `settings 2`, `settings 3` and so on after each change of the cell's settings or work. Each of them is a
+    separate line of the chart, because a line must only join times that are comparable.
     """
-    # By host and cell, such as ("host#1a2b", "log", "cold"): the result in the last snapshot with the cell.
-    last_results: dict[CellKey, CellResult] = {}
-    # By host and cell. Each change begins a new line of the chart, because a line must only join times that
-    # are comparable.
-    changes: Counter[CellKey] = Counter()
+    changes = _ChangeCounter()
     points = []
     for snapshot in snapshots:
         rounds = by_round(snapshot.frame, axes, MEAN)
         rounds = rounds.assign(log=np.log(rounds[DEFAULT_METRIC]))
-        for group, rounds_of_cell in group_rows(rounds, [*axes, "host"]):
-            *key, host = group
-            cell = dict(zip(axes, key, strict=True))
-            host_and_cell = (host, *key)
+        for (*axis_values, host), rounds_of_cell in group_rows(rounds, [*axes, "host"]):
+            cell = dict(zip(axes, axis_values, strict=True))
             # Each row has the works of all rounds of the cell, so one row is enough.
             work = rounds_of_cell["work"].iloc[0]
-            result = CellResult(host, work, snapshot.settings_of(key))
-            last = last_results.get(host_and_cell)
-            if last and _refusals(last, result, same_work.name_of(cell, axes)).codes:
-                changes[host_and_cell] += 1
-            last_results[host_and_cell] = result
-            number_of_changes = changes[host_and_cell]
+            result = CellResult(host, work, snapshot.settings_of(axis_values))
+            number_of_changes = changes.count(cell, result)
             label = f"settings {number_of_changes + 1}" if number_of_changes else ""
-            # `is_ratio` makes this the geometric mean of logarithms.
-            seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
-            point = {"time": snapshot.name, "host": host, "settings": label, **cell}
+            seconds = estimates.geometric_mean_interval(rounds_of_cell["log"]).value
             # Many clients at once have no elapsed time.
-            if math.isfinite(seconds):
-                points.append({**point, "value": seconds})
+            if not math.isfinite(seconds):
+                continue
+            point = {"time": snapshot.name, "host": host, "settings": label, **cell}
+            points.append({**point, "value": seconds})
     return points
+
+
+class _ChangeCounter:
+    """The number of changes of each cell on each host: of its settings or work, between snapshots."""
+
+    def __init__(self) -> None:
+        # Both by host and values of axes, such as ("host#1a2b", "log", "cold").
+        self._last_results: dict[CellKey, CellResult] = {}
+        self._changes: Counter[CellKey] = Counter()
+
+    def count(self, cell: Mapping[str, str], result: CellResult) -> int:
+        """Return the number of changes up to `result`, the cell's result in the next snapshot.
+
+        `cell` has the values of axes: {"command": "log", "cache": "cold"}. `result` is of one host.
+        """
+        host_and_cell = (result.hosts, *cell.values())
+        last = self._last_results.get(host_and_cell)
+        if last and not _is_comparable(last, result):
+            self._changes[host_and_cell] += 1
+        self._last_results[host_and_cell] = result
+        return self._changes[host_and_cell]
+
+
+def _is_comparable(earlier: CellResult, later: CellResult) -> bool:
+    """Return True if two results of a cell have the same settings and the same known work."""
+    # The command would only be in the detail of the refusals, which is not used.
+    return not _refusals(earlier, later, command="").codes

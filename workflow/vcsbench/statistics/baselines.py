@@ -35,8 +35,8 @@ CONDITION_LABELS = {
     "preloaded": "preloaded libraries",
     "client": "timed process",
 }
-# Other keys of a description have these.
-OTHER_KEYS = ("kernel", "governor")
+# Conditions with keys of their own in a Description. They are left out of its key `conditions`.
+CONDITIONS_WITH_OWN_KEYS = ("kernel", "governor")
 
 
 class CellSettings(TypedDict):
@@ -122,11 +122,12 @@ def saved_baselines(root: Path) -> dict[str, list[str]]:
 def describe_baseline(
     study: str, runs: Iterable[tuple[str, int, str]], results: Path
 ) -> Description:
-    """Return when, where and how measurements were made.
+    """Return when, where and how runs were made, from the contexts of their rounds in the folder `results`.
 
-    `runs` has the cell of each run, and the number and start of its round: ("log/f6/cold", 1,
-    "2026-11-21T07:00:00Z"). Raise UserError if the context of a round in the folder `results` is missing or
-    damaged, is of an earlier version of vcsbench, or has another start. Without runs, the times are "".
+    A context is the file with the host, the versions and other conditions of a cell in one round. `runs` has
+    the cell of each run, and the number and start of its round: ("log/f6/cold", 1, "2026-11-21T07:00:00Z").
+    Raise UserError if a context is missing or damaged, is of an earlier version of vcsbench, or has another
+    start. Without runs, the times are "".
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
@@ -138,26 +139,14 @@ def describe_baseline(
     # Texts such as 2026-11-21T07:00:00Z sort by time.
     times = sorted(str(context["started_at"]) for context in all_contexts)
     hosts = [context["host"] for context in all_contexts]
-    # Storages such as `/var/tmp ext4 /dev/sda1`, programs with their versions, and server files, such as
-    # `fast/svnserve.args`, with their digests.
-    storages: list[str] = []
+    # Pairs of a name and a value, such as ("svn", "1.14.5"). A name has several values if they changed.
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
-    # Conditions such as ("nice", "0"). OTHER_KEYS, such as the kernel, have keys of their own in the result.
     conditions: list[tuple[str, str]] = []
     for context in all_contexts:
-        storage: Mapping[str, object] = context["storage"]
-        storage_facts = [storage.get(key) for key in ("path", "filesystem", "device")]
-        storages.append(" ".join(str(fact or "") for fact in storage_facts))
         versions += context["versions"].items()
-        config = context["axes"].get("config", "")
-        for name, text in context["server_files"].items():
-            # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
-            digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-            server_files.append((f"{config}/{name}", digest))
-        for name, value in comparable_conditions(context).items():
-            if name not in OTHER_KEYS:
-                conditions.append((CONDITION_LABELS.get(name, name), _format_condition(value)))
+        server_files += _digests_of_server_files(context)
+        conditions += _conditions_as_text(context)
     return {
         "study": study,
         "vcsbench": __version__,
@@ -169,13 +158,40 @@ def describe_baseline(
         "kernel": _distinct(host.get("kernel") for host in hosts),
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
-        "storage": _distinct(storages),
+        "storage": _distinct(_storage_as_text(context) for context in all_contexts),
         "versions": _values_by_name(versions),
         "server_files": _values_by_name(server_files),
         "conditions": _values_by_name(conditions),
         # If the rounds of a cell have different settings, the last one in `runs` counts.
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
+
+
+def _storage_as_text(context: Context) -> str:
+    """Return the storage of a cell-round: `/var/tmp ext4 /dev/sda1`."""
+    storage: Mapping[str, object] = context["storage"]
+    facts = [storage.get(key) for key in ("path", "filesystem", "device")]
+    return " ".join(str(fact or "") for fact in facts)
+
+
+def _digests_of_server_files(context: Context) -> list[tuple[str, str]]:
+    """Return the path of each server file with its digest: [("fast/svnserve.args", "0ca9bf16d4e1")]."""
+    config = context["axes"].get("config", "")
+    digests = []
+    for name, text in context["server_files"].items():
+        # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        digests.append((f"{config}/{name}", digest))
+    return digests
+
+
+def _conditions_as_text(context: Context) -> list[tuple[str, str]]:
+    """Return the readable name and value of each condition without a key of its own: [("nice", "0")]."""
+    conditions = []
+    for name, value in comparable_conditions(context).items():
+        if name not in CONDITIONS_WITH_OWN_KEYS:
+            conditions.append((CONDITION_LABELS.get(name, name), _format_condition(value)))
+    return conditions
 
 
 def _read_and_check_context(path: Path, started_at: str) -> Context:

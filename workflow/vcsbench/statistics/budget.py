@@ -47,6 +47,9 @@ AROUND_PER_CELL_ROUND_S = 0.01
 # Comparisons that need more than a year are not forecast.
 FORECAST_S = 365 * 24 * 3600.0
 
+# The metric, the statistic, and the two cells of a comparison, each with its values of axes.
+_ComparisonKey = tuple[str, str, frozenset[frozenset[tuple[str, str]]]]
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -76,57 +79,85 @@ def list_comparisons(
     block: Sequence[str],
     limits: Limits,
 ) -> list[Comparison]:
-    """Return a comparison for each row with a ratio in all tables, with the further rounds that it needs.
+    """Return a comparison for each pair of compared cells in the tables, with the further rounds it needs.
 
-    `tables` are the comparing ones of make_tables(). Withheld rows are left out. Several tables may compare
-    the same two cells by a metric, also with exchanged sides. These rows are one comparison, of the first of
-    these tables.
+    `tables` are the comparing ones of make_tables(), with a row for each pair of cells. Rows without a ratio,
+    and withheld rows, whose cells must not be compared, are left out. If several tables compare the same two
+    cells by the same metric, only the first of these rows is listed. `block` are the axes whose values name
+    a block (cells that are measured next to each other).
     """
     comparisons = []
-    # The metric, the statistic and the two cells of each comparison so far.
-    listed: set[tuple[str, str, frozenset[frozenset[tuple[str, str]]]]] = set()
+    listed: set[_ComparisonKey] = set()
     for name, table in tables.items():
         definition = definitions[name]
         axis = definition["compare"]["axis"]
         compared = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The calls in the table hide some differences as `too small`, because start-up can explain them. So
-        # the ratios are tested again by add_calls(), which does not look at start-up.
-        calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
-        number_without_difference = sum(not is_difference(call) for call in calls)
-        level = holm_level(number_without_difference)
+        level = _level_of_next_difference(compared, definition, limits)
         for row in comparison_rows(compared.to_dict("records")):
-            # The two cells are in two blocks if the compared axis is one of the axes `block`.
-            baseline = {**row.where, axis: row.baseline}
-            candidate = {**row.where, axis: row.candidate}
-            # Exchanged sides give the same set.
-            cells = frozenset([frozenset(baseline.items()), frozenset(candidate.items())])
-            key = (metric_in(definition).name, definition.get("reduce", ""), cells)
+            baseline_cell = {**row.where, axis: row.baseline}
+            candidate_cell = {**row.where, axis: row.candidate}
+            key = _comparison_key(definition, baseline_cell, candidate_cell)
             if key in listed:
                 continue
             listed.add(key)
-            blocks = frozenset([block_name(block, baseline), block_name(block, candidate)])
-            needed = rounds_to_decide(row, level, limits)
+            # The names are different if the compared axis is one of the axes `block`.
+            block_names = [block_name(block, baseline_cell), block_name(block, candidate_cell)]
+            total_rounds = rounds_to_decide(row, level, limits)
             comparison = Comparison(
                 table=name,
-                blocks=blocks,
-                # A row without a call has no result.
+                blocks=frozenset(block_names),
+                # A row that has no result yet is undecided.
                 result=Result.UNDECIDED if row.result is None else row.result,
-                further_rounds=max(0, needed - row.n),
+                further_rounds=max(0, total_rounds - row.n),
             )
             comparisons.append(comparison)
     return comparisons
 
 
+def _comparison_key(
+    definition: TableDefinition,
+    baseline_cell: Mapping[str, str],
+    candidate_cell: Mapping[str, str],
+) -> _ComparisonKey:
+    """Return what identifies a comparison: its metric, its statistic, and its two cells in either order.
+
+    A cell is given by its values of axes: {"command": "log", "format": "f6"}.
+    """
+    cells = frozenset([frozenset(baseline_cell.items()), frozenset(candidate_cell.items())])
+    return (metric_in(definition).name, definition.get("reduce", ""), cells)
+
+
+def _level_of_next_difference(
+    table: pd.DataFrame, definition: TableDefinition, limits: Limits
+) -> float:
+    """Return the p-value that a row must not exceed to become the next called difference of its table.
+
+    Of many equal pairs, a few look different by chance. So Holm's correction (holm_level) makes this limit
+    stricter, the more rows are not called different yet: 0.0005 with 100 such rows.
+    """
+    # The column `call` has `too small` in place of some differences, such as those that start-up (the time of
+    # process start and connection) can explain. These count here, so the ratios are tested again.
+    calls = add_calls(table, metric_in(definition).calls, limits)["call"]
+    rows_without_difference = sum(not is_difference(call) for call in calls)
+    return holm_level(rows_without_difference)
+
+
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    The result is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the
-    largest p-value of a difference (holm_level).
+    A test of a difference and a test of equality decide a row. Each has a half width: the error of ln(ratio)
+    times a quantile of Student's t. A row is precise enough if one of two conditions holds:
 
-    Example of a ratio near 1: after 5 rounds, the error of its logarithm is 0.03 with 60 degrees of freedom.
-    At the level 0.0035, the half widths of the two tests are 3.05 and 1.72 errors, so the margin ln(1.1) =
-    0.095 needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
-    0.020)^2 = 11.25, or 12 rounds.
+    - Both half widths together are at most ln(margin). The margin is the smallest ratio that matters (1.1).
+      Then a ratio that is not called different is equal.
+    - ln(ratio) is at least two half widths of the first test away from 0. Then a difference is certain.
+
+    Example of the first: after 5 rounds, the error is 0.03 with 60 degrees of freedom. The half widths are
+    3.05 (at the level 0.0035) and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of 0.095 / 4.77 =
+    0.020. An error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 11.25, or 12 rounds.
+
+    The result is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the
+    largest p-value of a difference (_level_of_next_difference).
     """
     # More rounds do not change that start-up alone can explain a difference.
     if row.result == Result.TOO_SMALL:
@@ -134,21 +165,19 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     # After one round, there is no error yet, from which the number of rounds could be forecast.
     if math.isnan(row.error):
         return limits.min_rounds
-    # Without duplicates, each ratio stays undecided.
+    # Without duplicates (cells that are measured twice), add_calls() calls each ratio undecided.
     if math.isnan(row.duplicate_sd):
         return math.inf
-    # The half widths of the tests of a difference and of equality, as multiples of the error.
+    # The half width of each test, in errors.
     t_difference = t_quantile(row.degrees, 1 - level)
     # The test of equality has one side, and t_quantile() is for two sides. So the chance of error is doubled.
     t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
-    # The two conditions of the module's docstring.
+    # The largest error that meets each condition. One is enough, so the larger of the two errors is allowed.
     error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
     error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
-    # One of the two conditions is enough, so the larger of the two errors is allowed.
     largest_error = max(error_for_margin, error_for_ratio)
-    # The part of the error that comes from duplicates does not shrink with more rounds. But after few rounds,
-    # that part is mostly chance, and would make most comparisons unreachable. So all of the error is taken to
-    # shrink.
+    # The part of the error from duplicates does not shrink with more rounds. But after few rounds, that part
+    # is mostly chance, and would make most comparisons unreachable. So all of the error is taken to shrink.
     needed = math.ceil(row.n * (row.error / largest_error) ** 2)
     return max(limits.min_rounds, needed)
 
@@ -178,11 +207,11 @@ class BlockGroup:
 
     @property
     def precise_per_second(self) -> float:
-        """Return how many comparisons a second makes precise enough, at the best number of rounds.
+        """Return how many comparisons a second of measuring makes precise enough.
 
-        Example: the comparisons need 4, 5 and 40 rounds, and a round takes 10 s. 4 rounds make one precise,
-        5 rounds two, and 40 rounds three. The best is 2 / 5 per round, or 0.04 per second. Raise ValueError
-        if the group needs no rounds.
+        The best number of rounds counts. Example: a round takes 10 s, and the comparisons need 4, 5 and 40
+        rounds. 4 rounds make one of them precise (0.25 per round), 5 make two (0.4), and 40 make three
+        (0.075). The result is 0.4 / 10 s = 0.04. Raise ValueError if the group needs no rounds.
         """
         per_round = [number / rounds for number, rounds in enumerate(self.needed, start=1)]
         return max(per_round) / self.round_s
@@ -233,9 +262,10 @@ def _assign_rounds(
 ) -> Iterator[tuple[float, Counter[str]]]:
     """Give rounds to blocks, in steps, until no further round fits into `seconds` or helps a comparison.
 
-    After each step, yield the seconds that all rounds so far take, and the rounds of each block. A step gives
-    rounds to the group of blocks that makes most comparisons per second precise enough: as many rounds as the
-    next comparison of the group needs, or as many as fit.
+    After each step, yield the seconds that all rounds so far take, and the rounds of each block. Blocks whose
+    cells are compared with each other are a group, and get the same rounds. A step chooses the group that
+    makes the most comparisons precise enough per second. This group gets as many rounds as its next
+    comparison needs, or as many as fit.
     """
     groups = _group_blocks(comparisons, round_s)
     rounds: Counter[str] = Counter()
@@ -247,10 +277,11 @@ def _assign_rounds(
         best = max(fitting, key=lambda group: group.precise_per_second)
         # At least one round fits, as checked above. But the quotient of floats may be a little below 1.
         fitting_rounds = max(1, int((seconds - used_s) / best.round_s))
-        more = min(best.needed[0], fitting_rounds)
-        used_s += more * best.round_s
-        # The properties `needed` and `precise_per_second` are computed from `rounds`, so they change, too.
-        best.rounds += more
+        next_needed = best.needed[0]
+        added_rounds = min(next_needed, fitting_rounds)
+        used_s += added_rounds * best.round_s
+        # This also changes the properties `needed` and `precise_per_second` of the group.
+        best.rounds += added_rounds
         for block in best.blocks:
             rounds[block] = best.rounds
         yield used_s, rounds.copy()

@@ -15,7 +15,8 @@ difference is below exp(0.049 + 1.72 x 0.02) = 1.087, which is below the margin 
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,16 +60,16 @@ TIME_FLAGS: set[str] = {
 def call_table(
     table: pd.DataFrame, duplicate_sd: float | pd.Series, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a table of comparisons with the decision on each of its rows.
+    """Return a table of comparisons with a call in each row: the outcome, such as `faster`.
 
-    `table` has the columns of tables.rows_frame(). A row gets the columns `call` (the outcome, such as
-    `faster`), `result` (its class, such as `different`), `detectable` and `within` (add_calls). Call and
-    result are "" without a ratio, and in a withheld row.
+    `table` has the columns of tables.rows_frame(). `duplicate_sd` is the noise of duplicates, which are cells
+    that are measured twice: the standard deviation of ln(duplicate / original), one number or one per row.
+    NaN means that no duplicates were measured. A ratio then gets the flag NO_DUPLICATES and no test, and is
+    undecided unless step 2 below changes its call.
 
-    `duplicate_sd` is the standard deviation of ln(duplicate / original), one number or one per row. It
-    becomes a column, NaN in rows that are not compared. The argument NaN means that no duplicates were
-    measured. A row with a ratio then gets the flag NO_DUPLICATES, and no test. It is undecided, or too small
-    by its start-up. Only constant counts get another call, because they need no test.
+    Added columns: `call`, `result` (the class of the call, such as `different`), `duplicate_sd`, `detectable`
+    and `within` (add_calls). A row without a ratio or with a code in `withheld` (why its cells must not be
+    compared) is not compared: call and result are "", and `duplicate_sd` is NaN.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -76,22 +77,21 @@ def call_table(
     row_flags = []
     for own_flags, is_missing in zip(table["flags"], lacks_duplicates, strict=True):
         row_flags.append(flags.add_flag(own_flags, Flag.NO_DUPLICATES, is_missing))
-    # Each test makes Holm's correction stricter for the other tests. So rows that are not compared must not
-    # be tested: add_calls() tests no row whose duplicate_sd is NaN.
+    # 1. Test the ratios. Each test makes Holm's correction stricter for the other tests, so rows that are not
+    # compared must not be tested: add_calls() tests no row whose duplicate_sd is NaN.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     flagged = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     tested = add_calls(flagged, metric.calls, limits)
-    # add_calls() uses only ratios and their errors. Further facts can change a call.
+    # 2. Correct the calls by other facts: constant counts need no test, and times contain start-up.
     if metric.exact:
         corrected = call_exact_rows(tested, metric)
     else:
         corrected = call_start_up(tested)
         if metric.is_duration:
-            slower_side = corrected[["baseline_mean", "candidate_mean"]].max(axis=1)
-            is_short = (slower_side < limits.decides_from_s) & (corrected["call"] != "")
-            corrected = corrected.assign(call=corrected["call"].mask(is_short, Call.TOO_SMALL))
+            corrected = _call_short_times(corrected, limits)
     undisturbed = withdraw_disturbed(corrected)
-    # A withheld row may have a ratio, and so a call.
+    # 3. Remove the calls of rows that are not compared, and add the results. A withheld row with a ratio was
+    # called, too: it is undecided so far.
     final_calls = undisturbed["call"].where(is_compared, "")
     results = []
     for call, ratio in zip(final_calls, undisturbed["ratio"], strict=True):
@@ -100,37 +100,48 @@ def call_table(
     return undisturbed.assign(call=final_calls, result=results)
 
 
+def _call_short_times(table: pd.DataFrame, limits: Limits) -> pd.DataFrame:
+    """Return a table in which rows are too small if both sides take less than the key `decides_from_s`."""
+    slower_side = table[["baseline_mean", "candidate_mean"]].max(axis=1)
+    is_short = (slower_side < limits.decides_from_s) & (table["call"] != "")
+    return table.assign(call=table["call"].mask(is_short, Call.TOO_SMALL))
+
+
 def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limits) -> pd.DataFrame:
-    """Return a table with the columns call, detectable and within, from a test of each of its ratios.
+    """Return a table with the columns call, detectable and within, from two tests of each of its ratios.
 
     A row is `{"ratio": 1.05, "error": 0.02, "degrees": 60.0, "duplicate_sd": 0.01}`. `error` is the standard
-    error of ln(ratio), with `degrees` degrees of freedom. It includes the noise `duplicate_sd` already. The
-    row gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
+    error of ln(ratio), with `degrees` degrees of freedom. `duplicate_sd` only shows if there are duplicates,
+    cells that are measured twice: if it is NaN, the row is not tested. The noise of duplicates is a part of
+    `error` already. The row gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
 
     - `call`: "" without a ratio, otherwise a difference, equal (`within` the margin), bounded (`within` 1.5
       margins) or undecided. `differences` are the calls of a ratio above and below 1: (faster, slower).
-    - `detectable`: if the true ratio is this large, 9 of 10 repetitions call it different. NaN in a row that
-      cannot be tested, because its ratio, error or duplicate_sd is NaN.
+    - `detectable`: a true ratio of this size is called different in 9 of 10 repetitions. NaN in a row that is
+      not tested.
     - `within`: the true ratio is between 1 / `within` and `within`, by a test that errs in 4.5 % of cases.
     """
-    # ln(2) and ln(1/2) are equally far from 0, the logarithm of no difference.
     log_ratio = np.log(table["ratio"].to_numpy(float))
     error = table["error"].to_numpy(float)
     degrees = table["degrees"].to_numpy(float)
     duplicate_sd = table["duplicate_sd"].to_numpy(float)
-    above, below = differences
-    # A single round has no error (NaN). Without duplicates, the systematic noise is unknown.
+    # After a single round, the error is NaN.
     is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
-    is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
-    # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
-    # one-sided tests. The bound that is farther from 0 decides both.
-    log_within = np.abs(log_ratio) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
+    # The test of a difference. `level` is the p-value that the next difference must not exceed: the more rows
+    # are tested, the smaller it is.
+    p = p_values(log_ratio, error, degrees)
+    is_different, level = _reject_by_holm(p, is_testable)
+    # The test of equality: the true ratio is certainly below the margin, and above 1 / margin. In logarithms,
+    # both limits are equally far from 0. So the end of the interval that is farther from 0 decides.
+    half_width = _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
+    log_within = np.abs(log_ratio) + half_width
+    call_above_1, call_below_1 = differences
     # For each row, the first condition that holds decides.
     calls_by_condition = [
         (~np.isfinite(log_ratio), ""),
         (~is_testable, Call.UNDECIDED),
-        (is_significant & (log_ratio > 0), above),
-        (is_significant, below),
+        (is_different & (log_ratio > 0), call_above_1),
+        (is_different, call_below_1),
         (log_within <= math.log(limits.margin), Call.EQUAL),
         (log_within <= math.log(limits.bound), Call.BOUNDED),
     ]
@@ -155,14 +166,17 @@ def call_ratios(
     differences: tuple[Call, Call],
     limits: Limits,
 ) -> list[Call | None]:
-    """Return the call of each of one or more ratios, with Holm's correction over all of them; None for NaN.
+    """Return the call of each of one or more ratios: its outcome, such as `faster`; None for NaN.
 
     `differences` are the calls of a ratio above and below 1. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with the
-    differences (faster, slower) give [faster, equal]. Without duplicates, each ratio is undecided.
+    differences (faster, slower) give [faster, equal]. Holm's correction is over all ratios.
+
+    Duplicates (cells that are measured twice) show the systematic noise. Without them, it is unknown, so each
+    ratio is undecided.
     """
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    # The errors contain the variance of duplicates already (Noise.with_error). add_calls() only looks if
-    # `duplicate_sd` is NaN: no duplicates.
+    # NaN means that there are no duplicates, and any number that there are: the errors of the estimates
+    # contain the noise of duplicates already (Noise.with_error).
     table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
     calls = add_calls(table, differences, limits)["call"]
     return [Call(call) if call else None for call in calls]
@@ -183,16 +197,18 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
     """Return which p-values are significant by Holm's step-down procedure (1979), and the last level.
 
-    Rows that are not testable are never significant, and do not count. The last level is the one that the
-    first p-value without significance exceeds, or ALPHA. Example: the levels of 0.001, 0.02 and 0.4 would be
-    0.05 / 3, 0.05 / 2 and 0.05, but holm_level() returns at most ALPHA = 0.0035. So the result is ([True,
-    False, False], 0.0035).
+    The procedure compares the smallest p-value with the strictest level, the next one with the next level,
+    and stops at the first p-value above its level. This level is the last one; without a stop, it is ALPHA.
+    Rows that are not testable are not significant, and make no level stricter.
+
+    Example: Holm's levels of 0.001, 0.02 and 0.4 are 0.05 / 3, 0.05 / 2 and 0.05. But no level is above ALPHA
+    (0.0035), because a single comparison must err in less than 1 of 200 cases. So 0.02 is not significant,
+    and the result is ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
     rows_by_p = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
-    # The procedure stops at the first p-value that is too large for its level. Levels become less strict with
-    # each difference, because fewer tests remain that could be wrong.
     for number_significant, row in enumerate(rows_by_p):
+        # Each difference leaves fewer tests that could be wrong, so the next level is less strict.
         level = holm_level(len(rows_by_p) - number_significant)
         # A p-value of NaN is not significant.
         has_passed = p[row] <= level
@@ -229,38 +245,47 @@ def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 
 
 def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of times with calls corrected for start-up, the time of process start and connection.
+    """Return a table of times whose calls (outcomes such as `faster`) are corrected for start-up.
 
-    The columns `share_baseline` and `share_candidate` have the share of start-up in the time of a side. The
-    call becomes TOO_SMALL if start-up alone can explain the difference of the row. Otherwise, a difference
-    whose faster side is start-up for more than half of its time (DECIDING_SHARE) gets the flag `at-least`:
-    without start-up, the factor would be larger.
+    Start-up is the time of process start and connection. `table` has calls, ratios with their intervals, and
+    the share of start-up in the time of each side: `share_baseline` and `share_candidate`. Two things change:
+
+    - The call becomes TOO_SMALL if start-up alone can explain the difference of the row.
+    - Otherwise, a difference gets the flag `at-least` if more than half of the faster side's time is
+      start-up. Example: 0.9 s of 1.1 s and of 2.1 s (a factor of 1.9) are start-up. Without it, 0.2 s and 1.2
+      s differ by a factor of 6.
     """
     calls: list[str] = []
-    row_flags: list[str] = []
+    all_flags: list[str] = []
     for row in table.to_dict("records"):
-        call, own_flags = row["call"], row["flags"]
-        shares = comparisons.start_up_shares(
-            row["ratio"],
-            low=row["low"],
-            high=row["high"],
-            baseline=row["share_baseline"],
-            candidate=row["share_candidate"],
-        )
-        is_difference = comparisons.is_difference(call)
-        # Without an interval, start_up_explains() would be True if the time of one side is mostly start-up.
-        has_interval = not math.isnan(shares.least_factor)
-        is_explained = has_interval and comparisons.start_up_explains(shares, is_difference)
-        # A row without a ratio keeps the call "".
-        if call and is_explained:
-            call = Call.TOO_SMALL
-        elif is_difference and shares.fast > DECIDING_SHARE:
-            # Start-up is part of both sides. If 0.9 s of 1.1 s and of 2.1 s (1.9 times) are start-up, the
-            # work of 0.2 s and 1.2 s differs by 6 times.
-            own_flags = flags.add_flag(own_flags, Flag.AT_LEAST, True)
+        call, row_flags = _correct_for_start_up(row)
         calls.append(call)
-        row_flags.append(own_flags)
-    return table.assign(call=calls, flags=row_flags)
+        all_flags.append(row_flags)
+    return table.assign(call=calls, flags=all_flags)
+
+
+def _correct_for_start_up(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """Return the call and the flags of a row of a table, corrected for start-up (call_start_up)."""
+    call, row_flags = row["call"], row["flags"]
+    # A row without a ratio has no call.
+    if not call:
+        return call, row_flags
+    shares = comparisons.start_up_shares(
+        row["ratio"],
+        low=row["low"],
+        high=row["high"],
+        baseline=row["share_baseline"],
+        candidate=row["share_candidate"],
+    )
+    is_difference = comparisons.is_difference(call)
+    # By the interval of the ratio, the slower side takes at least `least_factor` times as long. Without an
+    # interval (NaN), start_up_explains() would be True for each side that is mostly start-up.
+    has_interval = not math.isnan(shares.least_factor)
+    if has_interval and comparisons.start_up_explains(shares, is_difference):
+        return Call.TOO_SMALL, row_flags
+    if is_difference and shares.fast > DECIDING_SHARE:
+        return call, flags.add_flag(row_flags, Flag.AT_LEAST, True)
+    return call, row_flags
 
 
 def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
@@ -299,20 +324,22 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a table of counts in which rows with constant counts are called without a test.
 
     Constant counts are the same in every round, so constant_ratio() has made `low` and `high` equal. They
-    have no noise: the row loses the flags about noise, and `detectable` becomes 1. A row that is constant, or
-    that a test called different, becomes `equal` if its counts differ by 1 % or less.
+    have no noise: the row loses the flags about noise, and `detectable` becomes 1. A certain difference of
+    1 % or less, such as 401 reads instead of 400, is of no use. So it becomes `equal`, also if it was found
+    by a test.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)
     is_constant = np.isfinite(low) & (low == high)
-    less, more = metric.calls
+    # A ratio is baseline / candidate, so above 1, the candidate has less.
+    call_above_1, call_below_1 = metric.calls
     calls = table["call"]
-    calls = calls.mask(is_constant & (ratios > 1), less)
-    calls = calls.mask(is_constant & (ratios < 1), more)
-    # EQUAL replaces the two calls above: 401 reads instead of 400 are a certain difference, but of no use.
-    is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
-    is_difference = calls.map(comparisons.is_difference)
-    calls = calls.mask(is_near & (is_constant | is_difference), Call.EQUAL)
+    calls = calls.mask(is_constant & (ratios > 1), call_above_1)
+    calls = calls.mask(is_constant & (ratios < 1), call_below_1)
+    # Any other row keeps its call, even with a ratio near 1: its true ratio may be farther from 1.
+    is_certain = is_constant | calls.map(comparisons.is_difference)
+    is_near_1 = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
+    calls = calls.mask(is_near_1 & is_certain, Call.EQUAL)
     without_noise = [_without(row_flags, NOISE_FLAGS) for row_flags in table["flags"]]
     return table.assign(
         call=calls,

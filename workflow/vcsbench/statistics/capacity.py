@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vcsbench.axis_names import READERS_AXIS
@@ -35,38 +35,47 @@ class Capacity:
 
 
 def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
-    """Return the capacity of each case in a table that compares the latencies of numbers of clients.
+    """Return the capacity of each case: the number of clients from which on the latency has doubled.
 
-    The rows of a case are equal on all axes but `axis`. A row's `candidate` is a number of clients, and its
-    `baseline` the fewest clients. Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to
-    0.6) and 0.3 (0.25 to 0.35) have the capacity 8 (interval: 4 to 8). Rows without a ratio do not count.
+    Each row compares the latency of a number of clients (`candidate`) with that of the fewest clients
+    (`baseline`). A case is the rows that are equal on all axes but `axis`, the number of clients. Rows
+    without a ratio do not count.
+
+    Example: 2, 4 and 8 clients have 1.25, 1.9 and 3.3 times the latency of one client. So the capacity is 8.
+    The interval of 1.9 is 1.7 to 2.2, so 4 clients may be enough to double the latency. The interval of the
+    capacity is then 4 to 8.
     """
-    cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
+    rows_by_case: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
     for row in rows:
         if row.has_ratio:
-            where = tuple((name, value) for name, value in row.where.items() if name != axis)
-            cases[where].append(row)
+            case = tuple((name, value) for name, value in row.where.items() if name != axis)
+            rows_by_case[case].append(row)
     capacities = []
-    for where, rows_of_case in cases.items():
-        row_by_number = {int(row.candidate): row for row in rows_of_case}
-        numbers = sorted(row_by_number)
-        # A ratio is baseline / candidate, so its reciprocal is the latency as a multiple of the baseline's.
-        factors = {number: 1 / row_by_number[number].ratio for number in numbers}
-        largest_factors = {number: 1 / row_by_number[number].low for number in numbers}
-        smallest_factors = {number: 1 / row_by_number[number].high for number in numbers}
-        # The largest factors reach 2 at fewer clients, so they give the low end of the capacity.
-        capacity = Capacity(
-            fewest=int(row_by_number[numbers[0]].baseline),
-            most=numbers[-1],
-            number=_doubled_from(factors),
-            low=_doubled_from(largest_factors),
-            high=_doubled_from(smallest_factors),
-            factors=factors,
-            where=dict(where),
-            has_interval=all(math.isfinite(row.low + row.high) for row in rows_of_case),
-        )
-        capacities.append(capacity)
+    for case, rows_of_case in rows_by_case.items():
+        capacities.append(_capacity_of_case(dict(case), rows_of_case))
     return capacities
+
+
+def _capacity_of_case(where: Mapping[str, str], rows: Sequence[ComparisonRow]) -> Capacity:
+    """Return the capacity of one case from its rows (at least one). `where` has its values of axes."""
+    row_by_number = {int(row.candidate): row for row in rows}
+    numbers = sorted(row_by_number)
+    # A ratio is the latency of the fewest clients / that of a number of clients. So its reciprocal is the
+    # factor by which the latency has grown. The low end of a ratio gives the largest possible factor.
+    factors = {number: 1 / row_by_number[number].ratio for number in numbers}
+    largest_factors = {number: 1 / row_by_number[number].low for number in numbers}
+    smallest_factors = {number: 1 / row_by_number[number].high for number in numbers}
+    return Capacity(
+        fewest=int(row_by_number[numbers[0]].baseline),
+        most=numbers[-1],
+        number=_doubled_from(factors),
+        # With the largest factors, fewer clients are enough to double the latency.
+        low=_doubled_from(largest_factors),
+        high=_doubled_from(smallest_factors),
+        factors=factors,
+        where=where,
+        has_interval=all(math.isfinite(row.low + row.high) for row in rows),
+    )
 
 
 def _doubled_from(factors: Mapping[int, float]) -> int | None:

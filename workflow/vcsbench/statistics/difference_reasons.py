@@ -26,14 +26,16 @@ from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
-from vcsbench.statistics.expected_range import expected_range
-from vcsbench.statistics.finding_checks import (
+from vcsbench.statistics.evaluations import (
     STORAGE_COLUMN,
     VERSION_COLUMNS,
-    CellCheck,
     Conditions,
     Evaluation,
     EvaluationContext,
+)
+from vcsbench.statistics.expected_range import expected_range
+from vcsbench.statistics.finding_checks import (
+    CellCheck,
     make_check,
 )
 from vcsbench.statistics.verdicts import Reason
@@ -46,6 +48,8 @@ COMPARED = (*DIFFERENT, Verdict.MIXED)
 SLOWNESS = {"RAM": 0, DiskKind.RAM.value: 0, "SSD": 1, "spinning disk": 2}
 # The figure of a work (same_work) that counts each unit. A log has revisions, an export has files.
 FIGURES = {WorkUnit.REVISION: "revisions", WorkUnit.FILE: "files"}
+# The columns of compare_times() with logarithms of times. No axis has such a name, because of the blank.
+LOG_PUBLISHED, LOG_MEASURED = "log published", "log measured"
 
 
 @dataclass(frozen=True)
@@ -137,45 +141,60 @@ NO_TIMES = WorkTimes()
 
 def reasons_of_difference(
     check: CellCheck,
-    ours: Evaluation,
+    evaluation: Evaluation,
     rounds: pd.DataFrame,
     context: EvaluationContext,
     published: pd.DataFrame | None = None,
 ) -> list[Reason]:
-    """Return the conditions that may explain why a finding differs, the likeliest first, and its times.
+    """Return the reasons that may explain why a finding differs from its statement, the likeliest first.
 
-    `rounds` and `published` (None: unknown) are of the whole study, in the form of by_round(). Example of a
-    reason: SCALE with `{"subject": "ruby", "share": 5.0}`. The last reason is the remark UNIT_TIMES, if the
-    time for each revision or file is known. A mixed finding has only this remark, because no condition
-    explains that its pairs disagree. Any other verdict, such as reproduced, has no reasons.
+    A finding that is weaker, stronger, gone or reversed has reasons, such as SCALE with `{"subject": "ruby",
+    "share": 5.0}`. The last entry is the remark UNIT_TIMES: the published and the measured time of a revision
+    or file, if both are known. A mixed finding has only this remark, because no condition explains that its
+    pairs disagree. Any other verdict has no entries.
+
+    `rounds` has the measured rounds of the whole study (by_round), `published` its published numbers in the
+    same form; None if they are unknown.
     """
-    if ours.verdict not in COMPARED or ours.values.empty:
+    if evaluation.verdict not in COMPARED or evaluation.values.empty:
         return []
-    rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
+    rows = check.select_rows_with_values(evaluation.values, check.select_rows(rounds))
     times = NO_TIMES
     if published is not None:
         times = _times_of_finding(check, rows, published, rounds, context)
-    if ours.verdict not in DIFFERENT:
-        return times.remarks()
-    # A finding on values of cells ("the CPU is at least 90 % busy") may hold for some cells and not for
-    # others. A condition that moves all cells in one direction, such as the storage, cannot explain the
-    # verdict then.
-    compares_cells = bool(check.sides)
-    holds_partly = not compares_cells and _holds_for_some_cells(check, ours, context.limits.margin)
-    difference = None if holds_partly else ours.verdict
+    remarks = times.remarks()
+    if evaluation.verdict == Verdict.MIXED:
+        return remarks
+    difference = _difference_to_explain(check, evaluation, context.limits.margin)
+    subject_axis = same_work.subject_axis(check.axes)
+    # By how much cold times, and warm times, are shorter here than published, for the same work.
     shrinkage = times.shrinkage
-    subject = same_work.subject_axis(check.axes)
-    reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
-    # With both numbers known, OTHER_STORAGE means that cold runs did not gain more than warm ones. A faster
-    # storage would show such a gain. So the reason is unlikely, and comes last.
+    reasons = list(possible_reasons(difference, rows, subject_axis, context, shrinkage))
+    # If both factors are known, OTHER_STORAGE means that cold times did not shrink more than warm ones. With
+    # a faster storage, they would have. So this reason is unlikely, and comes last.
     if shrinkage.is_known:
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
-    return [*reasons, *times.remarks()]
+    return [*reasons, *remarks]
 
 
-def _holds_for_some_cells(check: CellCheck, ours: Evaluation, margin: float) -> bool:
+def _difference_to_explain(
+    check: CellCheck, evaluation: Evaluation, margin: float
+) -> Verdict | None:
+    """Return the verdict on a finding that differs; None if some of its cells have an expected value.
+
+    Example of None: "the CPU is at least 90 % busy" holds for one cell, but not for another. Conditions that
+    move all cells in one direction, such as a faster storage, do not explain that. With None,
+    possible_reasons() leaves them out.
+    """
+    compares_cells = bool(check.sides)
+    if not compares_cells and _holds_for_some_cells(check, evaluation, margin):
+        return None
+    return evaluation.verdict
+
+
+def _holds_for_some_cells(check: CellCheck, evaluation: Evaluation, margin: float) -> bool:
     expected = expected_range(check.finding["expect"], margin)
-    for _, values_of_cell in group_rows(ours.values, check.keys):
+    for _, values_of_cell in group_rows(evaluation.values, check.keys):
         if expected.contains(check.estimate(values_of_cell).value):
             return True
     return False
@@ -184,24 +203,28 @@ def _holds_for_some_cells(check: CellCheck, ours: Evaluation, margin: float) -> 
 def possible_reasons(
     difference: Verdict | None,
     rows: pd.DataFrame,
-    subject: str,
+    subject_axis: str,
     context: EvaluationContext,
     shrinkage: Shrinkage = NO_SHRINKAGE,
 ) -> Iterator[Reason]:
-    """Yield the conditions that differ from the published ones, and can explain how a finding differs.
+    """Yield the conditions in which the measurement differs from the published one, usually likeliest first.
 
-    Usually, the likeliest condition comes first. `difference` is the verdict. With None, only conditions that
-    may change a value in any direction are yielded. `rows` are the rounds of the finding's cells. `subject`
-    is their column with the name of the repository or tree, such as "repo"; "" without one.
+    Only conditions that can cause the verdict `difference` are yielded: a smaller repository makes an effect
+    weaker, not stronger. With None, these are the conditions that can change a value in any direction, such
+    as a newer version.
+
+    `rows` are the rounds of the finding's cells, and `subject_axis` is their axis with the names of
+    repositories or trees, such as "repo"; "" without one. `shrinkage` has the factors by which cold and warm
+    times are shorter here than published.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
     # Less work makes most effects weaker, because start-up is a larger part of the time.
     if difference in (Verdict.WEAKER, Verdict.GONE):
-        yield from _reasons_of_scale(rows, subject, context)
+        yield from _reasons_of_scale(rows, subject_axis, context)
     # Only generated repositories have a scale.
-    is_generated = subject and any(
-        context.scales.get(name) is not None for name in dict.fromkeys(rows[subject])
+    is_generated = subject_axis and any(
+        context.scales.get(name) is not None for name in dict.fromkeys(rows[subject_axis])
     )
     if is_generated and published.history == "real":
         yield Reason(ReasonCode.GENERATED)
@@ -227,25 +250,28 @@ def _reasons_of_storage(
     context: EvaluationContext,
     shrinkage: Shrinkage,
 ) -> Iterator[Reason]:
-    """Yield a reason if another kind of storage than published can explain the verdict `difference`.
+    """Yield a reason if another kind of storage than the published one can explain the verdict `difference`.
 
-    The reason is FASTER_STORAGE if the times of cold results shrank more than those of warm ones, otherwise
-    OTHER_STORAGE. No reason is yielded if all cells have warm caches, if some of them have the published
-    kind, if a kind is unknown, or if `difference` is None.
+    Example: a gain was published on a spinning disk, and is weaker on an SSD here. If cold times shrank more
+    than warm ones, the times confirm the explanation, and the reason is FASTER_STORAGE. Otherwise, it is
+    OTHER_STORAGE. To shrink is to be shorter here than published, for the same work.
     """
-    # In a study without the axis of caches, all cells have the state "", which does not promise warm caches.
+    # Runs with warm caches do not read the storage. In a study without the axis of caches, all cells have the
+    # state "", which may be cold.
     caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
-    # Commands with warm caches do not read the storage.
     if all(cache_state(cache).is_hot for cache in caches):
         return
-    published = context.published.storage
-    kinds = context.known_values(rows, [STORAGE_COLUMN])
+    published_kind = context.published.storage
+    # The list is empty if no kind is known. Then no verdict is explained.
+    measured_kinds = context.known_values(rows, [STORAGE_COLUMN])
     explained_verdicts: set[Verdict] = set()
-    for kind in kinds:
-        explained_verdicts |= _effects_of_storage(kind, published)
-    if published in kinds or difference not in explained_verdicts:
+    for kind in measured_kinds:
+        explained_verdicts |= _verdicts_explained_by(kind, published_kind)
+    has_published_kind = published_kind in measured_kinds
+    if has_published_kind or difference not in explained_verdicts:
         return
-    facts: dict[str, object] = {"measured": words.enumeration(kinds), "published": published}
+    kinds_text = words.enumeration(measured_kinds)
+    facts: dict[str, object] = {"measured": kinds_text, "published": published_kind}
     if shrinkage.is_of_storage(context.limits.margin):
         facts |= {"cold": shrinkage.cold, "warm": shrinkage.warm}
         yield Reason(ReasonCode.FASTER_STORAGE, facts)
@@ -253,36 +279,41 @@ def _reasons_of_storage(
         yield Reason(ReasonCode.OTHER_STORAGE, facts)
 
 
-def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
-    """Return the verdicts on findings that storage of a kind can explain, in place of the published kind.
+def _verdicts_explained_by(measured_kind: str, published_kind: str) -> set[Verdict]:
+    """Return the verdicts that a kind of storage can explain if another kind was published; "" is unknown.
 
-    Most findings are about reading less. Faster storage makes the gain smaller: weaker, gone or reversed.
-    Slower storage makes the gain larger: stronger. A kind without a rank, such as a virtual disk, may be
-    faster or slower.
+    Most findings are about reading less, which gains less on a faster storage. So an SSD here explains that a
+    gain published on a spinning disk is weaker, gone or reversed. A spinning disk here explains that a gain
+    published on an SSD is stronger. Another kind, such as a virtual disk, may be faster or slower.
     """
-    if not published:
+    if not published_kind:
         return set()
-    ranks = [SLOWNESS[kind]] if kind in SLOWNESS else list(SLOWNESS.values())
-    effects = set()
-    if min(ranks) < SLOWNESS[published]:
-        effects |= {Verdict.WEAKER, Verdict.GONE, Verdict.REVERSED}
-    if max(ranks) > SLOWNESS[published]:
-        effects.add(Verdict.STRONGER)
-    return effects
+    published_rank = SLOWNESS[published_kind]
+    possible_ranks = list(SLOWNESS.values())
+    if measured_kind in SLOWNESS:
+        possible_ranks = [SLOWNESS[measured_kind]]
+    can_be_faster = min(possible_ranks) < published_rank
+    can_be_slower = max(possible_ranks) > published_rank
+    verdicts = set()
+    if can_be_faster:
+        verdicts |= {Verdict.WEAKER, Verdict.GONE, Verdict.REVERSED}
+    if can_be_slower:
+        verdicts.add(Verdict.STRONGER)
+    return verdicts
 
 
 def _reasons_of_scale(
-    rows: pd.DataFrame, subject: str, context: EvaluationContext
+    rows: pd.DataFrame, subject_axis: str, context: EvaluationContext
 ) -> Iterator[Reason]:
-    """Yield a reason for each repository in the column `subject` of the rows that is smaller than published.
+    """Yield a reason for each repository of the rows that is smaller than the published one.
 
     Example: the scale 0.05 here and 1.0 published yields `ruby has 5 % of its published revisions`. Without a
-    published scale, or a `subject`, no reason is yielded.
+    published scale, or a `subject_axis` (the column of the repositories), no reason is yielded.
     """
     published_scale = context.published.scale
-    if not subject or not published_scale:
+    if not subject_axis or not published_scale:
         return
-    for name in dict.fromkeys(rows[subject]):
+    for name in dict.fromkeys(rows[subject_axis]):
         scale = context.scales.get(name)
         if scale is not None and scale < published_scale:
             share_pct = 100 * scale / published_scale
@@ -296,31 +327,37 @@ def _times_of_finding(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> WorkTimes:
-    """Return the times of the finding's cells here and in the published study, for the same work.
+    """Return the published and measured times of a finding's cells for the same work, cold and warm.
 
-    The finding itself may be about one state of the caches, such as `cold`. Its cells, whose rounds are
-    `rows`, are used in all states, because the states are compared. `measured` and `published` have the
-    rounds of all cells of the study. A cell that only one of the two frames has does not count.
+    Example: the finding is on the cold log of ruby, so `rows` has only rounds of this cell. The result also
+    has the warm log of ruby, because a faster storage shortens cold times more than warm ones. `published`
+    and `measured` have the rounds of all cells of the study.
     """
+    check_in_all_states = _without_cache_state(check)
+    published_cells = check_in_all_states.select_rows(published)
+    measured_cells = check_in_all_states.select_rows(measured)
     axes = [axis for axis in check.axes if axis in published and axis in measured]
+    other_axes = [axis for axis in axes if axis != CACHE_AXIS]
+    if other_axes:
+        # merge() joins by these axes. So the cells of `rows` remain, in all states of the caches. Published
+        # cells need no such step, because compare_times() leaves out all that are not in `measured_cells`.
+        measured_cells = measured_cells.merge(rows[other_axes].drop_duplicates())
+    return compare_times(
+        published=published_cells,
+        measured=measured_cells,
+        axes=axes,
+        subject_axis=same_work.subject_axis(check.axes),
+        work_of=partial(work_of_cell, context=context),
+    )
+
+
+def _without_cache_state(check: CellCheck) -> CellCheck:
+    """Return the check of the same finding, but on its cells in all states of the caches."""
     finding = check.finding.copy()
     finding["where"] = {
         axis: values for axis, values in finding["where"].items() if axis != CACHE_AXIS
     }
-    in_all_states = make_check(finding, check.axes)
-    cells = in_all_states.select_rows(measured)
-    other_axes = [axis for axis in axes if axis != CACHE_AXIS]
-    if other_axes:
-        # merge() joins by these axes, so only cells of `rows` remain, in all states of the caches.
-        cells = cells.merge(rows[other_axes].drop_duplicates())
-    return compare_times(
-        in_all_states.select_rows(published),
-        cells,
-        axes,
-        same_work.subject_axis(check.axes),
-        # A run here may do less work than the published one.
-        partial(work_of_cell, context=context),
-    )
+    return make_check(finding, check.axes)
 
 
 def work_of_cell(command: str, repository: str, work: str, context: EvaluationContext) -> CellWork:
@@ -385,32 +422,20 @@ def compare_times(
     subject_axis: str,
     work_of: Callable[[str, str, str], CellWork],
 ) -> WorkTimes:
-    """Return the times of cells here and in the published study for the same work, cold and warm.
+    """Return the published and measured time of a unit of work, as means over the cells of both frames.
 
-    A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 10.0, "work":
-    '{"revisions": 6000}'}`. The time of a cell is the geometric mean of its rows. Cells that only one frame
-    has do not count.
+    Example: 10 s were published for 1,000 revisions, and 0.4 s measured for 120. Then the times of a revision
+    are 10 ms and 3.3 ms. A row of a frame is a round of a cell, which the columns `axes` identify:
+    `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 0.4, "work": '{"revisions": 120}'}`.
 
-    `work_of` is a function of a command, a value of `subject_axis`, such as a repository, and the work here
-    as text. Example: 10 s were published for 1,000 revisions, and 0.4 s measured for 120. Then the times are
-    10 ms and 3.3 ms for each revision.
+    `work_of` returns the amounts of work of a cell, such as 1,000 and 120 revisions. Its arguments are the
+    cell's command, its value of `subject_axis`, such as a repository, and its text in `work`.
     """
     # A study may publish other numbers than times, such as a throughput.
     has_times = DEFAULT_METRIC in published and DEFAULT_METRIC in measured
     if not axes or not has_times:
         return NO_TIMES
-    keys = list(axes)
-    # A time of 0 is a short one that was rounded, and has no logarithm. Its cell is left out below.
-    with np.errstate(divide="ignore"):
-        published_rows = published.assign(published=np.log(published[DEFAULT_METRIC].astype(float)))
-        measured_rows = measured.assign(measured=np.log(measured[DEFAULT_METRIC].astype(float)))
-    if "work" not in measured_rows:
-        measured_rows = measured_rows.assign(work="")
-    published_logs = published_rows.groupby(keys)["published"].mean().reset_index()
-    # All rounds of a cell have the same text in `work` (by_round).
-    cells = measured_rows.groupby(keys).agg({"measured": "mean", "work": "first"}).reset_index()
-    cells = cells.merge(published_logs, on=keys)
-    cells = cells[np.isfinite(cells["published"]) & np.isfinite(cells["measured"])]
+    cells = _mean_logs_by_cell(published, measured, list(axes))
     # Without a column of commands or of subjects, all cells share an unknown one.
     commands = cells[COMMAND_AXIS] if COMMAND_AXIS in cells else [""] * len(cells)
     subjects = cells[subject_axis] if subject_axis else [""] * len(cells)
@@ -418,11 +443,10 @@ def compare_times(
         work_of(command, subject, work)
         for command, subject, work in zip(commands, subjects, cells["work"], strict=True)
     ]
-    # From now on, the logarithms are those of the time for a unit of work.
-    cells = cells.assign(
-        published=cells["published"] - np.log([work.published for work in works]),
-        measured=cells["measured"] - np.log([work.measured for work in works]),
-    )
+    # The logarithm of the time of a unit of work is ln(time) - ln(amount of work).
+    log_published = cells[LOG_PUBLISHED] - np.log([work.published for work in works])
+    log_measured = cells[LOG_MEASURED] - np.log([work.measured for work in works])
+    cells = cells.assign(**{LOG_PUBLISHED: log_published, LOG_MEASURED: log_measured})
     units = {work.unit for work in works}
     unit = units.pop() if len(units) == 1 else None
     if CACHE_AXIS not in cells:
@@ -431,7 +455,29 @@ def compare_times(
     return WorkTimes(unit, cold=_mean_seconds(cells[is_cold]), warm=_mean_seconds(cells[~is_cold]))
 
 
+def _mean_logs_by_cell(
+    published: pd.DataFrame, measured: pd.DataFrame, keys: list[str]
+) -> pd.DataFrame:
+    """Return a row per cell that both frames have, with its `work` and the mean logarithms of its times.
+
+    The columns `keys` identify a cell. Cells with a time of 0, which has no logarithm, are left out.
+    """
+    # Only short times that were rounded are 0. numpy returns minus infinity for them.
+    with np.errstate(divide="ignore"):
+        published_logs = np.log(published[DEFAULT_METRIC].astype(float))
+        measured_logs = np.log(measured[DEFAULT_METRIC].astype(float))
+    published_rounds = published.assign(**{LOG_PUBLISHED: published_logs})
+    measured_rounds = measured.assign(**{LOG_MEASURED: measured_logs})
+    if "work" not in measured_rounds:
+        measured_rounds = measured_rounds.assign(work="")
+    published_cells = published_rounds.groupby(keys)[LOG_PUBLISHED].mean().reset_index()
+    # All rounds of a cell have the same text in `work` (by_round).
+    measured_cells = measured_rounds.groupby(keys).agg({LOG_MEASURED: "mean", "work": "first"})
+    cells = measured_cells.reset_index().merge(published_cells, on=keys)
+    return cells[np.isfinite(cells[LOG_PUBLISHED]) & np.isfinite(cells[LOG_MEASURED])]
+
+
 def _mean_seconds(cells: pd.DataFrame) -> MeanSeconds:
-    """Return the geometric means of the logarithms `published` and `measured`; NaN of no cell."""
-    means = np.exp(cells[["published", "measured"]].mean())
-    return MeanSeconds(float(means["published"]), float(means["measured"]))
+    """Return the geometric means of the published and of the measured times of cells; NaN of no cell."""
+    means = np.exp(cells[[LOG_PUBLISHED, LOG_MEASURED]].mean())
+    return MeanSeconds(float(means[LOG_PUBLISHED]), float(means[LOG_MEASURED]))

@@ -2,9 +2,9 @@
 
 Two copies of a repository lie at other places of a disk, and two processes at other addresses. Such a
 difference is the same in every round, so no number of rounds reduces it. It is part of each comparison,
-because the two cells of a comparison have it, too.
+because the two cells of a comparison have it, too. Its variance is called the lasting variance here.
 
-Two estimates of this variance are combined:
+Two estimates of the lasting variance are combined:
 
 - The moment estimate of DerSimonian and Laird (1986), the usual one of meta-analysis: the squared
   differences of the pairs minus what their rounds explain. It needs many pairs: of one pair, it is mostly
@@ -12,8 +12,9 @@ Two estimates of this variance are combined:
 - The posterior estimate with a half Student's t as prior of the standard deviation (Gelman 2006). The scale
   of the prior comes from pairs of real runs. So one pair suffices if duplicates are about as alike as usual.
 
-A significant excess (P_SIGNIFICANT) takes the first, an uncertain one (P_UNCERTAIN) the second. Both have
-degrees of freedom from the prior, because one or two pairs alone have too few for any conclusion.
+Differences that are significantly larger than rounds explain (P_SIGNIFICANT) take the first, uncertain ones
+(P_UNCERTAIN) the second. Both have degrees of freedom from the prior, because one or two pairs alone have too
+few for any conclusion.
 """
 
 import math
@@ -38,11 +39,12 @@ _POINTS = 300
 
 @dataclass(frozen=True, eq=False)
 class DuplicatePairs:
-    """The pairs of a study, an entry for each in every array.
+    """The pairs (a cell and its duplicate) of a study, with an entry for each pair in every array.
 
-    - `squares`: the square of the mean of ln(duplicate / original) over the rounds.
-    - `by_rounds`: the variance of this mean that the scatter of the rounds explains.
-    - `degrees`: the degrees of freedom of that variance.
+    - `squares`: the squared difference of the pair, which is the mean of ln(duplicate / original) over its
+      rounds.
+    - `by_rounds`: the variance that the difference has because the rounds scatter.
+    - `degrees`: the degrees of freedom of `by_rounds`, which is an estimate.
     """
 
     squares: np.ndarray
@@ -51,10 +53,13 @@ class DuplicatePairs:
 
 
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
-    """Return the excess variance: of ln(duplicate / original), beyond what the scatter of rounds explains.
+    """Return the lasting variance: of the part of ln(duplicate / original) that is the same in all rounds.
 
-    `pairs` must not be empty. Example: several pairs with the squares 0.02^2 and `by_rounds` 0.01^2 have
-    about 0.02^2 - 0.01^2, that is (1.7 %)^2. One pair alone has (1.3 %)^2, because the prior still counts.
+    There are two estimates: by the pairs alone (_moment_estimate), and by the pairs and the experience of
+    earlier runs (_posterior_estimate). The larger the differences are, compared with the scatter of rounds,
+    the more the first one counts. Example: many pairs differ by 2 %, and their rounds explain 1 %. The result
+    is 0.02^2 - 0.01^2, that is (1.7 %)^2. With a single such pair, experience counts as well, and the result
+    is about (1.3 %)^2. `pairs` must not be empty.
     """
     # Rounds without any scatter have the variance 0, by which nothing can be divided. Infinite degrees of
     # freedom would give 0 x infinity.
@@ -64,21 +69,27 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
         degrees=np.minimum(pairs.degrees, MAX_DEGREES),
     )
     posterior = _posterior_estimate(bounded)
-    # The mean of the squares, each divided by its variance by rounds: 1 on average if rounds explain all.
-    quotient = (bounded.squares * (1 / bounded.by_rounds)).mean()
-    moments = _moment_estimate(bounded, quotient)
-    # The pairs alone show no excess.
+    # How many times larger the squared differences are than rounds explain: about 1 if nothing else differs.
+    mean_quotient = (bounded.squares * (1 / bounded.by_rounds)).mean()
+    moments = _moment_estimate(bounded, mean_quotient)
+    # The rounds explain all differences, so the pairs alone show no lasting variance.
     if moments is None:
         return posterior
-    # The chance of such large differences if there were no excess: an F test of the quotient, with as many
-    # degrees of freedom as there are pairs.
+    # The chance of such large differences if rounds were their only cause: an F test of the quotient, with as
+    # many degrees of freedom as there are pairs.
     mean_degrees = float(bounded.degrees.mean())
-    p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
+    p = float(p_value_of_quotient(mean_quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:
         return moments
-    # Between the two limits of p, the result is a mixture. The share of the moment estimate is 1 at p =
-    # P_SIGNIFICANT, falls evenly with ln(p), and is 0 from P_UNCERTAIN on. A sudden fall could make the
-    # intervals of a whole study jump with one more round.
+    return _mix_estimates(moments, posterior, p)
+
+
+def _mix_estimates(moments: Variance, posterior: Variance, p: float) -> Variance:
+    """Return the weighted average of both estimates, by the p-value of the differences.
+
+    The share of `moments` is 1 at p = P_SIGNIFICANT, falls evenly with ln(p), and is 0 from P_UNCERTAIN on. A
+    sudden fall could make the intervals of a whole study jump with one more round.
+    """
     log_distance = math.log(P_UNCERTAIN / min(p, P_UNCERTAIN))
     moment_share = log_distance / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     return Variance(
@@ -87,64 +98,88 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     )
 
 
-def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
-    """Return the excess variance by the method of moments; None if there is no excess.
+def _moment_estimate(pairs: DuplicatePairs, mean_quotient: float) -> Variance | None:
+    """Return the lasting variance by the pairs alone (method of moments); None if they show none.
 
-    `quotient` is the mean over the pairs of squares / by_rounds (above 0). On average, a square is the excess
-    + its by_rounds. So `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
+    The squared difference of a pair is on average the sum of two variances: the lasting one, which all pairs
+    share, and `by_rounds` of the pair. So square / by_rounds is 1 + lasting / by_rounds on average. With the
+    mean of this quotient over all pairs, lasting = (mean_quotient - 1) / mean(1 / by_rounds).
     """
     weights = 1 / pairs.by_rounds
-    excess = float((quotient - 1) / weights.mean())
-    if excess <= EXACT:
+    lasting = float((mean_quotient - 1) / weights.mean())
+    if lasting <= EXACT:
         return None
-    # Half of the variance of each pair's square / by_rounds. The square of a difference with the variance v
-    # has the variance 2 v^2. A variance that was estimated with d degrees of freedom adds 2 / d.
-    half_variances = (weights * (excess + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
+    # The degrees of freedom follow from the variance of this estimate, which is (sum of the quotients - their
+    # number) / sum(weights). A quotient with the mean m has the variance 2 m^2, and 2 / d more, because its
+    # by_rounds has only d degrees. Satterthwaite's formula takes half of it.
+    mean_of_quotients = weights * (lasting + pairs.by_rounds)
+    half_variances = mean_of_quotients**2 + 1 / pairs.degrees
     half_of_variance = half_variances.sum() / weights.sum() ** 2
-    # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance.
-    degrees = float(excess**2 / half_of_variance)
-    return Variance(excess, degrees + ADDED_DEGREES)
+    degrees = float(lasting**2 / half_of_variance)
+    # One or two pairs have too few degrees for any conclusion. The experience of earlier runs adds some.
+    return Variance(lasting, degrees + ADDED_DEGREES)
 
 
 def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
-    """Return the Bayesian estimate of the excess variance: that of duplicates beyond the scatter of rounds.
+    """Return the lasting variance by the pairs and by the experience of earlier runs (Bayesian estimate).
 
-    The prior is how likely each standard deviation of duplicates was in other studies, and the posterior is
-    prior times likelihood. The result is the scale and the degrees of freedom of the scaled inverse chi
-    square with the same mean and variance as the posterior. With these two, Student's t gives the right
-    intervals.
+    Each point of a grid is an assumed lasting standard deviation. Its weight, the posterior, is how usual it
+    was in earlier runs (prior), times how well it explains the differences of the pairs (likelihood). The
+    weights give the mean of the lasting variance, and how uncertain it is: its degrees of freedom.
     """
-    # 1. The grid of standard deviations: 0, and from a twentieth of the prior's scale to one that is so large
-    # that neither the prior nor a pair gives it much weight.
-    widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
+    # The grid has 0, and deviations from a twentieth of the prior's scale to one that is so large that
+    # neither the prior nor a pair gives it much weight.
+    largest_difference = math.sqrt(pairs.squares.max())
+    widest = max(30 * PRIOR_SCALE, 5 * largest_difference)
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
-    # 2. The variance of the difference of each pair (column) if the excess is that of a grid point (row). Of
-    # its two parts, the excess is exact here, and by_rounds is estimated. So the sum has the more degrees of
-    # freedom, the smaller the part by_rounds is (Satterthwaite).
-    total = variances[:, None] + pairs.by_rounds
-    degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
-    # 3. Minus the logarithms of the likelihood (Student's t) and of the prior (half Student's t). Constant
-    # factors are left out, because the weights are divided by their sum below. The density of Student's t
-    # is (1 + t^2 / degrees)^(-(degrees + 1) / 2) / sqrt(total), with t^2 = square / total.
-    squared_t_by_degrees = pairs.squares / degrees / total
-    half_logs = np.log(total) / 2
-    minus_log_data = (degrees + 1) / 2 * np.log1p(squared_t_by_degrees) + half_logs
-    prior_squared_t = (deviations / PRIOR_SCALE) ** 2
-    minus_log_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(prior_squared_t / PRIOR_DEGREES)
-    log_posterior = -minus_log_prior - minus_log_data.sum(axis=1)
-    # 4. The weights of the grid points, times the width of their unequal steps. exp() of all logarithms could
-    # be 0. So the largest is subtracted first, which changes no proportion.
+    log_posterior = _log_prior(deviations) + _log_likelihood(variances, pairs)
+    # exp() of all logarithms could be 0. So the largest is subtracted first, which changes no proportion. The
+    # points are not evenly spaced, so the distance to the next ones counts, too.
     weights = np.exp(log_posterior - log_posterior.max()) * np.gradient(deviations)
     weights /= weights.sum()
-    # 5. The mean and the variance of the excess variance.
     mean = float((weights * variances).sum())
     spread = float((weights * (variances - mean) ** 2).sum())
+    return _match_inverse_chi_square(mean, spread)
+
+
+def _log_prior(deviations: np.ndarray) -> np.ndarray:
+    """Return how usual each standard deviation of duplicates is, as a logarithm, by a half Student's t.
+
+    A constant term is left out, because it changes no proportion of weights.
+    """
+    squared_t = (deviations / PRIOR_SCALE) ** 2
+    return -(PRIOR_DEGREES + 1) / 2 * np.log1p(squared_t / PRIOR_DEGREES)
+
+
+def _log_likelihood(variances: np.ndarray, pairs: DuplicatePairs) -> np.ndarray:
+    """Return for each assumed lasting variance how well it explains all pairs, as a logarithm.
+
+    The difference of a pair has Student's t distribution. The density of t with d degrees of freedom is
+    (1 + t^2 / d)^(-(d + 1) / 2), divided by the standard deviation. A factor that depends on d only is left
+    out, because it is nearly the same everywhere.
+    """
+    # These arrays have a row per lasting variance, and a column per pair. The variance of a difference is a
+    # sum: the lasting variance, which is exact here, and by_rounds, which is estimated. The smaller the
+    # estimated part is, the more degrees of freedom the sum has (Satterthwaite).
+    total_variances = variances[:, None] + pairs.by_rounds
+    degrees = pairs.degrees * (total_variances / pairs.by_rounds) ** 2
+    # The squared t is the squared difference divided by its variance.
+    squared_t_per_degree = pairs.squares / degrees / total_variances
+    log_deviations = np.log(total_variances) / 2
+    log_densities = -(degrees + 1) / 2 * np.log1p(squared_t_per_degree) - log_deviations
+    return np.asarray(log_densities.sum(axis=1))
+
+
+def _match_inverse_chi_square(mean: float, spread: float) -> Variance:
+    """Return the scale s^2 and the degrees d of the inverse chi square with a mean and a variance (`spread`).
+
+    Its mean is s^2 d / (d - 2), and its variance 2 mean^2 / (d - 4). An uncertain variance is assumed to have
+    this distribution, because Student's t with s^2 and d then gives the right intervals.
+    """
     # If one point of the grid has all of the weight, the mean counts as exact.
     if not spread:
         return Variance(mean, MAX_DEGREES)
-    # A scaled inverse chi square with d degrees of freedom and the scale s^2 has the mean s^2 d / (d - 2)
-    # and the variance 2 mean^2 / (d - 4). Solved for d and s^2:
-    matched_degrees = 4 + 2 * mean**2 / spread
-    matched_scale = mean * (matched_degrees - 2) / matched_degrees
-    return Variance(matched_scale, matched_degrees)
+    degrees = 4 + 2 * mean**2 / spread
+    scale = mean * (degrees - 2) / degrees
+    return Variance(scale, degrees)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import words
-from vcsbench.codes import RangePlace, ReasonCode, Verdict, WithheldCode
+from vcsbench.codes import ReasonCode, Verdict, WithheldCode
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import METRICS, name_in
-from vcsbench.statistics import comparisons
+from vcsbench.statistics import comparisons, disagreement
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
-from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
@@ -29,9 +29,10 @@ from vcsbench.statistics.estimates import (
     mean_interval,
     ratio_interval,
 )
+from vcsbench.statistics.evaluations import VERSION_COLUMNS, Evaluation, EvaluationContext
 from vcsbench.statistics.expected_range import ExpectedRange, expected_range
 from vcsbench.statistics.finding_verdicts import ValueVerdict, judge_value
-from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
+from vcsbench.statistics.noise import CellPair, Noise
 from vcsbench.statistics.verdicts import MixedPart, Reason
 
 if TYPE_CHECKING:
@@ -41,111 +42,23 @@ if TYPE_CHECKING:
 REDUCTIONS = {"mean": "mean", "min": "least", "max": "greatest"}
 # The reduction of a statement about the usual case.
 MEAN_OVER = "mean"
-# The columns of measurements with the versions of client and server, such as `1.14.2`.
-VERSION_COLUMNS = ("client_version", "server_version")
-# The column of measurements with the kind of the storage, such as `SSD`.
-STORAGE_COLUMN = "storage_kind"
-FACT_COLUMNS = (*VERSION_COLUMNS, STORAGE_COLUMN)
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Conditions under which published numbers were measured. An unpublished condition is None or "".
-
-    Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
-    system `Windows`, history `real`. `revisions` has the number of revisions of each repository, and `files`
-    that of the files of its tree. `limits` has the most revisions that a command reads at any scale: {"log":
-    20000}. `ranges` has the last revision of commands that read a part of the repository, which shrinks with
-    the scale: {"dump": 5000}.
-    """
-
-    scale: float | None = None
-    subversion: str = ""
-    storage: str = ""
-    server: str = ""
-    system: str = ""
-    revisions: Mapping[str, int] = field(default_factory=dict)
-    files: Mapping[str, int] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)
-    ranges: Mapping[str, int] = field(default_factory=dict)
-    history: str = ""
-
-
-NOTHING_PUBLISHED = Conditions()
-
-
-@dataclass(frozen=True)
-class EvaluationContext:
-    """Facts about measured numbers that a verdict and its reasons use.
-
-    - `scales`: the least measured share of the revisions of each repository: {"ruby": 0.12}.
-    - `cells`: the axes of each measured cell, with those of the FACT_COLUMNS that were measured. A cell has a
-      row for each different combination.
-    - `noise`: a function from a metric and a statistic of runs to the noise.
-    - `grid`: the cells of the study, with `skip`: why one is not measured, or "".
-    - `baselines`: the frame of pair_cells of each saved baseline.
-    - `are_expectations`: False for findings, which were published. True for the expectations of a user, which
-      hold or fail.
-    """
-
-    scales: Mapping[str, float] = field(default_factory=dict)
-    cells: pd.DataFrame = field(default_factory=pd.DataFrame)
-    published: Conditions = NOTHING_PUBLISHED
-    noise: Callable[[str, str], Noise] = lambda _metric, _statistic: NO_NOISE
-    grid: Sequence[Mapping[str, str]] = ()
-    baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    limits: Limits = DEFAULT_LIMITS
-    are_expectations: bool = False
-
-    def known_values(self, rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-        """Return the different values that the cells of `rows` have in some `columns` of `self.cells`.
-
-        Example: the rounds of cells on a disk have the kind ["SSD"] in STORAGE_COLUMN, even if other cells of
-        the study are in RAM. Unknown values are left out.
-        """
-        if rows.empty:
-            return []
-        cells = self.cells
-        # merge() keeps the cells that `rows` has. Without a common column, all cells count.
-        keys = [str(name) for name in cells if name in rows]
-        if keys:
-            cells = cells.merge(rows[keys].drop_duplicates(), on=keys)
-        values: list[str] = []
-        for name in columns:
-            if name in cells:
-                values += [str(value) for value in cells[name].dropna() if value != ""]
-        return list(dict.fromkeys(values))
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A measured value, the verdict on it and its reasons; `over` is the reduction: `least of 12 cells`.
-
-    `values` has the rows of CellCheck.compute_values from which the value is computed. It is empty without a
-    value, and for a comparison with a saved baseline. The default is a finding without measurements.
-    """
-
-    estimate: Estimate = NO_ESTIMATE
-    verdict: Verdict = Verdict.NOT_MEASURED
-    reasons: Sequence[Reason] = ()
-    over: str = ""
-    values: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The values of a finding, and the reasons why other values are left out.
+    """The values of a finding on which the verdict is made, and the reasons why other values are left out.
 
-    `values` has rows of CellCheck.compute_values, of the cells or pairs that count. `decisive` has the rows
-    of those that are not too small to compare (_leave_out_too_small): the verdict is on these. `refused` has
-    the reasons why cells or pairs do not count, such as other work. `start_up` has one reason with the number
-    of the pairs that are too small. It is empty without such pairs.
+    - `values`: rows of CellCheck.compute_values, of the cells or pairs that count.
+    - `decisive`: the rows of `values` that are not too small to compare (_leave_out_too_small). The verdict
+      is on these.
+    - `refusals`: the reasons why cells or pairs do not count, such as other work (_why_refused).
+    - `too_small`: a reason with the number of pairs in `values` that are not decisive; [] without such pairs.
     """
 
     values: pd.DataFrame
     decisive: pd.DataFrame
-    refused: Sequence[Reason]
-    start_up: Sequence[Reason]
+    refusals: Sequence[Reason]
+    too_small: Sequence[Reason]
 
 
 class KeyEstimate(NamedTuple):
@@ -242,9 +155,11 @@ class CellCheck:
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         """Return the finding's value from the measured rounds, with the verdict and its reasons.
 
-        `rounds` are of by_round() with the check's statistic. The verdict is NOT_MEASURED if no measured
-        value counts, or if the statement is about other versions, and UNDECIDED for times of several hosts.
-        An expectation is also UNDECIDED if its cells were measured, but none of them counts.
+        `rounds` are of by_round() with the check's statistic. First come the cases without a value: the
+        statement is about other versions, the metric was not measured, or values of several hosts would be
+        compared. Then values are left out in two steps. Refused values do not count, such as those of a pair
+        with different work. Pairs that are too small to compare are left out of the verdict (_judge), which
+        is on the other, decisive values.
         """
         rows = self.select_rows(rounds)
         other_version = self._why_other_version(context.known_values(rows, VERSION_COLUMNS))
@@ -252,25 +167,36 @@ class CellCheck:
             return Evaluation(reasons=[other_version])
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
-        # Times of two machines must neither be divided nor averaged. Both cells of a pair need the same host,
-        # and without pairs, all cells do: with [], group_rows() makes one group of all rows.
-        keys_of_one_host = self.keys if self.sides else []
-        number_of_hosts = group_rows(rows, keys_of_one_host)["host"].transform("nunique")
-        mixed_hosts = rows["host"][number_of_hosts > 1]
+        mixed_hosts = self._list_mixed_hosts(rows)
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
-        values, refused = self._leave_out_refused(self.compute_values(rows))
+        values, refusals = self._leave_out_refused(self.compute_values(rows))
         if values.empty:
-            return self._evaluate_without_value(rows, refused, context)
+            return self._evaluate_without_value(rows, refusals, context)
         decisive = self._leave_out_too_small(values, noise, context.limits)
-        total, count = self.count(values), self.count(decisive)
-        start_up = []
-        if count < total:
-            numbers = {"excluded": total - count, "total": words.count_of(total, self.noun)}
-            start_up.append(Reason(ReasonCode.FIXED_COST, numbers))
-        selection = Selection(values, decisive, refused, start_up)
+        too_small = self._remark_on_too_small(self.count(values), self.count(decisive))
+        selection = Selection(values, decisive, refusals, too_small)
         return self._judge(selection, rounds, noise, context)
+
+    def _list_mixed_hosts(self, rows: pd.DataFrame) -> pd.Series:
+        """Return the hosts of rows whose values would be divided or averaged, but are of several hosts.
+
+        Both cells of a pair must have the same host. Without pairs, all cells must have the same one.
+        """
+        # Without columns, group_rows() makes one group of all rows.
+        columns = self.keys if self.sides else []
+        number_of_hosts = group_rows(rows, columns)["host"].transform("nunique")
+        return rows["host"][number_of_hosts > 1]
+
+    def _remark_on_too_small(self, count: int, decisive_count: int) -> list[Reason]:
+        """Return a remark if some of `count` pairs are too small to compare (not decisive), otherwise []."""
+        excluded = count - decisive_count
+        if not excluded:
+            return []
+        # The time of such a pair is mostly a fixed cost, which is start-up, or it is too short.
+        facts = {"excluded": excluded, "total": words.count_of(count, self.noun)}
+        return [Reason(ReasonCode.FIXED_COST, facts)]
 
     def _why_other_version(self, versions: Sequence[str]) -> Reason | None:
         """Return the reason if the statement is not about one of the measured versions; None if it is.
@@ -292,24 +218,28 @@ class CellCheck:
         return None
 
     def _evaluate_without_value(
-        self, rows: pd.DataFrame, refused: Sequence[Reason], context: EvaluationContext
+        self, rows: pd.DataFrame, refusals: Sequence[Reason], context: EvaluationContext
     ) -> Evaluation:
-        """Return the evaluation if no cell or pair has a value that counts, with the reasons why.
+        """Return the evaluation of a finding without a value that counts: NOT_MEASURED, with the reasons.
 
-        A user's expectation is UNDECIDED if its cells were measured. In all other cases, the verdict is
-        NOT_MEASURED. `rows` has the rounds of the finding's cells.
+        `rows` has the rounds of the finding's cells. `refusals` are the reasons why values that were measured
+        do not count, such as other work; [] if there are no values. A user's expectation is UNDECIDED if
+        there were measured values.
         """
-        reasons = list(refused)
+        reasons = list(refusals)
+        # The two cells of a pair may have values of different rounds, which give no ratio.
         if not reasons and self._lacks_shared_round(rows):
             facts = {"withheld": WithheldCode.NO_SHARED_ROUND}
             reasons.append(Reason(ReasonCode.NO_SHARED_ROUND, facts))
-        # No reason so far: no cell has a value, or only one cell of each pair.
-        if not reasons:
-            return Evaluation(reasons=[self._why_nothing(rows, context.grid)])
-        # The cells were measured. NOT_MEASURED would let an expectation pass by its key `allow_not_measured`.
+        # Each of these reasons is about values that were measured.
+        has_measured_values = bool(reasons)
+        if not has_measured_values:
+            reason = self._why_nothing(rows, context.grid)
+            return Evaluation(verdict=Verdict.NOT_MEASURED, reasons=[reason])
+        # NOT_MEASURED would let an expectation pass by its key `allow_not_measured`.
         if context.are_expectations:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
-        return Evaluation(reasons=reasons)
+        return Evaluation(verdict=Verdict.NOT_MEASURED, reasons=reasons)
 
     def _lacks_shared_round(self, rows: pd.DataFrame) -> bool:
         """Return True if both cells of some pair have values, but never in the same round.
@@ -326,52 +256,73 @@ class CellCheck:
     def _judge(
         self, selection: Selection, rounds: pd.DataFrame, noise: Noise, context: EvaluationContext
     ) -> Evaluation:
-        """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
+        """Return the value of the selected cells or pairs, with the verdict and its reasons.
 
-        `rounds` has the rounds of all cells of the study. The first case that applies decides:
+        A selection has three kinds of cells or pairs. Refused ones do not count, and only the reasons are
+        known. Some pairs are too small to compare. All others are decisive. `rounds` has the rounds of all
+        cells of the study. The first case that applies decides:
 
-        1. Each pair is too small to compare (`decisive` is empty): TOO_SMALL, with the value of all pairs.
-        2. A mean has no round with all cells or pairs: UNDECIDED, without a value.
-        3. Some cells do not count (`refused`): UNDECIDED, with the value of the cells that count.
-        4. Otherwise the value decides (_judge_value).
+        1. No pair is decisive: TOO_SMALL, with the value of the pairs that are too small.
+        2. No round has all decisive cells or pairs, which a mean needs: UNDECIDED, without a value.
+        3. Some cells or pairs are refused: UNDECIDED, because these might contradict the finding.
+        4. Otherwise, the value of the decisive cells or pairs is judged (_judge_value).
         """
         decisive = selection.decisive
         if decisive.empty:
             value = self.estimate_with_noise(selection.values, noise)
-            reasons = [*selection.refused, *selection.start_up]
-            # `over` would be the number of decisive pairs, and there are none.
+            reasons = [*selection.refusals, *selection.too_small]
             return Evaluation(value, Verdict.TOO_SMALL, reasons, values=selection.values)
         count = self.count(decisive)
         value = self.estimate_with_noise(decisive, noise)
-        # `n` of a mean counts only the rounds that have all cells or pairs. It may be 0.
-        if not value.n:
+        # `n` is the number of rounds over which the value is averaged.
+        has_value = value.n > 0
+        if not has_value:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
-            reasons = [*selection.refused, incomplete, *selection.start_up]
+            reasons = [*selection.refusals, incomplete, *selection.too_small]
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
-        if selection.refused:
-            # The cells that are left out might contradict the finding.
+        if selection.refusals:
             judged = ValueVerdict(Verdict.UNDECIDED, [])
         else:
             judged = self._judge_value(value, decisive, noise, context)
-        remarks = self._remark_on_missing_cells(rounds, count, context.grid)
-        remarks += selection.start_up
-        if not all(noise.are_in_turns(pair) for pair in self.list_pairs(decisive)):
+        remarks = self._list_remarks(selection, rounds, noise, context.grid)
+        return Evaluation(
+            # The interval is cut last, because the verdict needs the whole one.
+            estimate=_without_negative_low(value),
+            verdict=judged.verdict,
+            reasons=[*selection.refusals, *judged.reasons, *remarks],
+            over=self.describe_reduction(count),
+            values=decisive,
+        )
+
+    def _list_remarks(
+        self,
+        selection: Selection,
+        rounds: pd.DataFrame,
+        noise: Noise,
+        grid: Sequence[Mapping[str, str]],
+    ) -> list[Reason]:
+        """Return the remarks on the value of a selection: cells without a value, small pairs, other times."""
+        count = self.count(selection.decisive)
+        remarks = self._remark_on_missing_cells(rounds, count, grid)
+        remarks += selection.too_small
+        pairs = self.list_pairs(selection.decisive)
+        # If the cells of a pair ran at different times, the machine may have changed in between.
+        if not all(noise.are_in_turns(pair) for pair in pairs):
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
-        if not value.is_ratio:
-            # The interval of a mean may reach below 0, and no time, share or count does. The interval is cut
-            # after judge_value() has used the whole one.
-            value = replace(value, low=max(value.low, 0.0))
-        reasons = [*selection.refused, *judged.reasons, *remarks]
-        return Evaluation(value, judged.verdict, reasons, self.describe_reduction(count), decisive)
+        return remarks
 
     def _judge_value(
         self, value: Estimate, values: pd.DataFrame, noise: Noise, context: EvaluationContext
     ) -> ValueVerdict:
-        """Return the verdict on the finding's value; mixed if the cells or pairs of `values` disagree."""
+        """Return the verdict on the finding's value by its interval; MIXED if a mean hides a disagreement.
+
+        `values` are those of the cells or pairs over which the value was computed.
+        """
         judged = judge_value(self.finding, value, context.limits, noise.has_duplicates)
-        # A user's expectation is about the mean: it holds or fails, even if its pairs disagree. A statement
-        # about the least or the greatest value does not claim that all are alike.
-        if context.are_expectations or self.reduction != MEAN_OVER:
+        # The least or the greatest value does not claim that all cells or pairs are alike. A published mean
+        # does. A user's expectation is about the mean only: it holds or fails, even if its pairs disagree.
+        claims_that_all_are_alike = self.reduction == MEAN_OVER and not context.are_expectations
+        if not claims_that_all_are_alike:
             return judged
         parts = self._estimate_each(values, noise)
         margin = context.limits.margin
@@ -402,39 +353,50 @@ class CellCheck:
     def estimate(self, values: pd.DataFrame) -> Estimate:
         """Return the finding's value with the interval that the scatter of its rounds gives.
 
-        The values of each round are reduced to one, and then the mean over the rounds is taken. Example with
-        `over: mean`: two pairs have the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in round 2. The
+        First, the values of each round are reduced to one number. Then these numbers are averaged. Example
+        with `over: mean`: two pairs have the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in round 2. The
         geometric means 3.0 and 2.97 give the value 2.98. Without a round that has all cells or pairs, the
         result has `n` 0 and the value NaN.
         """
         if values.empty:
             return NO_ESTIMATE
-        is_mean = self.reduction == MEAN_OVER
-        is_ratio = bool(self.sides)
-        values_by_round = values.groupby("round")["value"]
-        if is_mean and is_ratio:
-            value_of_round = values_by_round.agg(geometric_mean_of)
-        else:
-            # The reductions mean, min and max are names of functions of pandas.
-            value_of_round = values_by_round.agg(self.reduction)
-        # A round that lacks a slow cell would make the mean smaller. So only rounds with as many values as
-        # there are cells or pairs count.
         count = self.count(values)
-        complete = value_of_round[values_by_round.count() == count]
-        # Noise.with_error() divides the noise of duplicates by the number of values that a round averages.
-        averaged = float(count) if is_mean else 1.0
-        # A CPU time may be 0, which has no logarithm. Then the mean is arithmetic, as that of other metrics.
-        has_logs = METRICS[self.metric].takes_mean and bool((complete > 0).all())
-        if is_ratio:
-            estimate = ratio_interval(np.log(complete), averaged)
-        elif has_logs:
-            estimate = geometric_mean_interval(np.log(complete), averaged)
-        else:
-            estimate = mean_interval(complete, averaged)
+        number_by_round = self._reduce_rounds(values, count)
+        # The result keeps how many cells or pairs its mean averages, because their noise averages out.
+        averaged = float(count) if self.reduction == MEAN_OVER else 1.0
+        estimate = self._average_rounds(number_by_round, averaged)
         if estimate.n == 1:
             # exp(ln(x)) may differ from x in its last digit, and a published number is printed as it is.
-            return replace(estimate, value=float(complete.iloc[0]))
+            return replace(estimate, value=float(number_by_round.iloc[0]))
         return estimate
+
+    def _reduce_rounds(self, values: pd.DataFrame, count: int) -> pd.Series:
+        """Return a number per round: the mean, least or greatest of the values of its `count` cells or pairs.
+
+        The mean of ratios is geometric. Rounds with fewer than `count` values are left out, because the mean
+        of a round that lacks a slow cell would be too small.
+        """
+        values_by_round = values.groupby("round")["value"]
+        if self.reduction == MEAN_OVER and self.sides:
+            number_by_round = values_by_round.agg(geometric_mean_of)
+        else:
+            # The reductions mean, min and max are names of functions of pandas.
+            number_by_round = values_by_round.agg(self.reduction)
+        is_complete = values_by_round.count() == count
+        return number_by_round[is_complete]
+
+    def _average_rounds(self, number_by_round: pd.Series, averaged: float) -> Estimate:
+        """Return the mean over the rounds with its interval: geometric for ratios and times, else arithmetic.
+
+        `averaged` is only stored in the result.
+        """
+        if self.sides:
+            return ratio_interval(np.log(number_by_round), averaged)
+        # A CPU time may be 0, which has no logarithm. Then the mean is arithmetic, as that of other metrics.
+        has_logs = METRICS[self.metric].takes_mean and bool((number_by_round > 0).all())
+        if has_logs:
+            return geometric_mean_interval(np.log(number_by_round), averaged)
+        return mean_interval(number_by_round, averaged)
 
     def estimate_with_noise(self, values: pd.DataFrame, noise: Noise) -> Estimate:
         """Return the finding's value with the error that its verdict uses (Noise.with_error).
@@ -460,13 +422,14 @@ class CellCheck:
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
         """Return the mean, least or greatest of the estimates of one or more cells or pairs.
 
-        The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
-        1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), but the intervals are made wider first. The mean is geometric,
-        because only BaselineCheck takes means here, and its values are ratios.
+        Three numbers are reduced separately: the values, the lower ends of the intervals, and the upper ends.
+        The intervals of a least or greatest are made wider first: the least of 1.2 (1.1 to 1.3) and 1.5 (1.4
+        to 1.6) is 1.2 (1.09 to 1.32). The mean is geometric, because only BaselineCheck takes means here, and
+        its values are ratios.
         """
         is_mean = self.reduction == MEAN_OVER
-        # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
-        # inequality, 10 intervals of 99.5 % are all right with 95 %. A mean picks no single interval.
+        # Each of 10 intervals of 95 % is wrong with a chance of 5 %, and the least end may be of any of them.
+        # By Bonferroni's inequality, 10 intervals of 99.5 % are all right with 95 %. A mean picks none.
         number_of_intervals = 1 if is_mean else len(estimates)
         chance_of_each = (1 - CONFIDENCE) / number_of_intervals
         level = 1 - chance_of_each
@@ -500,7 +463,7 @@ class CellCheck:
         A pair is too small if start-up alone can explain its difference, or if its slower side takes less
         than `limits.decides_from_s` seconds. Values of single cells are returned as they are.
         """
-        # A finding such as "takes at most 2 s" is about the time with its start-up. Counts have no start-up.
+        # A value of cells, as in "takes at most 2 s", is a time with its start-up. Counts have no start-up.
         if not self.sides or METRICS[self.metric].exact:
             return values
         decisive = values
@@ -517,50 +480,43 @@ class CellCheck:
             slower_side = times.mean().max()
             # CPU times are no durations. They are counted exactly, so short CPU times count.
             is_short = METRICS[self.metric].is_duration and slower_side < limits.decides_from_s
-            # No call has decided here if a pair differs. `is_difference` is the cautious choice, because more
-            # pairs are left out.
-            if is_short or comparisons.start_up_explains(shares, is_difference=True):
+            # A table tests for a longer start-up of the slower side only if it calls the pair different. A
+            # finding has no calls. True is the cautious choice, because it leaves out more pairs.
+            is_start_up = comparisons.start_up_explains(shares, is_difference=True)
+            if is_short or is_start_up:
                 decisive = decisive.drop(rows)
         return decisive
 
     def _is_mixed(
         self, estimates: Sequence[Estimate], expected: ExpectedRange, margin: float
     ) -> bool:
-        """Return True if cells or pairs disagree for certain, and by more than the margin (such as 1.1).
+        """Return True if cells or pairs disagree for certain, by the margin (such as 1.1).
 
         A mean can be inside the expected range although none of its cells is. So the interval of each cell or
-        pair is compared with the range itself:
-
-        - One is below the range, another above it, both with the whole interval and by more than the margin.
-          Example: with the range 1.5 to 3.5, the pairs 1.0 and 4.5 are mixed.
-        - Cells: some are inside the range, others outside by more than the margin. Example: with `at_least:
-          84`, cells of 98 % and 46 % are mixed.
-        - Pairs: one is faster and another slower, each with its whole interval on one side of 1 and a ratio
-          that differs from 1 by the margin or more. Example: 1.3 (1.2 to 1.4) and 0.8 (0.7 to 0.9).
-
-        An unknown interval (NaN) is never certain.
+        pair is compared with the range. That of a pair is also compared with 1, because one pair may be
+        faster and another slower. An unknown interval (NaN) is never certain.
         """
-        is_below = any(each.high < expected.low / margin for each in estimates)
-        is_above = any(each.low > expected.high * margin for each in estimates)
-        if is_below and is_above:
+        if disagreement.are_below_and_above(estimates, expected, margin):
             return True
-        if not self.sides:
-            places = [expected.place_of(each.low, each.high) for each in estimates]
-            return RangePlace.INSIDE in places and (is_below or is_above)
-        is_faster = any(ratio.low > 1 and ratio.value >= margin for ratio in estimates)
-        is_slower = any(ratio.high < 1 and ratio.value <= 1 / margin for ratio in estimates)
-        return is_faster and is_slower
+        compares_pairs = bool(self.sides)
+        if compares_pairs:
+            return disagreement.are_faster_and_slower(estimates, margin)
+        return disagreement.are_inside_and_outside(estimates, expected, margin)
 
     def _describe_disagreement(
         self, values: pd.DataFrame, parts: Sequence[KeyEstimate], expected: ExpectedRange
     ) -> Reason:
-        """Return the reason of a mixed finding, with the place of each cell or pair in `parts`."""
+        """Return the reason of a mixed finding: each cell or pair, and if it is in, below or above the range.
+
+        Each of `parts` has the estimate of a cell or pair, and the index of its rows in `values`.
+        """
         records = []
         for rows, estimate in parts:
-            first = values.loc[rows[0]]
+            # All rows of a cell or pair have the same values of axes.
+            first_row = values.loc[rows[0]]
             low, high = estimate.low, estimate.high
             part = MixedPart(
-                where={key: str(first[key]) for key in self.keys},
+                where={key: str(first_row[key]) for key in self.keys},
                 place=expected.place_of(low, high),
                 value=estimate.value,
                 # As in the value of a finding, the interval of a share or a count does not reach below 0.
@@ -572,26 +528,28 @@ class CellCheck:
 
     def _leave_out_refused(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         """Return the values of the cells or pairs that count, and the different reasons why others do not."""
-        refused: list[Reason] = []
+        refusals: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
             reason = self._why_refused(values_of_key)
             if reason is None:
                 continue
-            if reason not in refused:
-                refused.append(reason)
+            if reason not in refusals:
+                refusals.append(reason)
             values = values.drop(values_of_key.index)
-        return values, refused
+        return values, refusals
 
     def _why_refused(self, values: pd.DataFrame) -> Reason | None:
         """Return why the values of one cell or pair do not count; None if they do.
 
-        A pair does not count if its cells did different or unknown work, or if a 0 in a round leaves the pair
-        without a ratio. A single cell is left out in one case only: its rounds did different work.
+        - A cell: its rounds did different work.
+        - A pair: its rounds or its cells did different work, or their work is unknown. Or a value is 0, with
+          which there is no ratio.
         """
         # by_round() has put the works of all rounds of a cell into each row of the cell.
-        first = values.iloc[0].to_dict()
-        command = same_work.name_of(first, self.keys)
-        refusal = same_work.refusal(command, first["works"])
+        first_row = values.iloc[0].to_dict()
+        command = same_work.name_of(first_row, self.keys)
+        refusal = same_work.refusal(command, first_row["works"])
+        # refusal() also reports unknown work, which a check of cells does not refuse.
         if refusal and refusal.flag in self.refused_work:
             return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
         # compute_values() makes a ratio with a 0 infinite.
@@ -625,12 +583,12 @@ class CellCheck:
         return Reason(ReasonCode.NO_RESULT)
 
     def _remark_on_missing_cells(
-        self, rounds: pd.DataFrame, count: int, grid: Sequence[Mapping[str, str]]
+        self, rounds: pd.DataFrame, reduced_count: int, grid: Sequence[Mapping[str, str]]
     ) -> list[Reason]:
-        """Return a remark if some of the finding's cells lack a value, otherwise [].
+        """Return a remark if some of the finding's cells in the grid lack a value, otherwise [].
 
-        Its text is `measured: 10 of 12 cells, reduced over 5 pairs`. `grid` has the 12 cells, and `rounds`
-        have a value for 10 of them. `count` is the 5: the cells or pairs in the value of the finding.
+        Its text is `measured: 10 of 12 cells, reduced over 5 pairs`. The finding has 12 cells in `grid`, and
+        10 of them have a value in `rounds`. The value of the finding is over 5 pairs (`reduced_count`).
         """
         if not grid:
             return []
@@ -639,14 +597,20 @@ class CellCheck:
         is_outside = bool(self.compared_axis) and self.compared_axis not in axes_of_grid
         if not axes_of_grid or is_outside:
             return []
+        # Of a comparison, select_rows() keeps only pairs with both cells in the grid.
         cells = self.select_rows(pd.DataFrame(grid)[axes_of_grid].drop_duplicates())
-        # select_rows() would leave out a measured cell if the other cell of its pair is not measured.
-        with_value = rows_where(rounds[rounds[self.metric].notna()], self.where)
-        measured = cells.merge(with_value[axes_of_grid].drop_duplicates())
+        rounds_with_value = rounds[rounds[self.metric].notna()]
+        # The selection is by `where` only: a cell counts as measured even if the other cell of its pair has
+        # no value. merge() then leaves out cells that are not in `cells`.
+        rounds_of_finding = rows_where(rounds_with_value, self.where)
+        measured = cells.merge(rounds_of_finding[axes_of_grid].drop_duplicates())
         if len(measured) == len(cells):
             return []
-        count_text = words.count_of(count, self.noun)
-        facts = {"measured": len(measured), "total": len(cells), "reduced": count_text}
+        facts = {
+            "measured": len(measured),
+            "total": len(cells),
+            "reduced": words.count_of(reduced_count, self.noun),
+        }
         return [Reason(ReasonCode.PARTIAL, facts)]
 
 
@@ -718,15 +682,20 @@ class BaselineCheck(CellCheck):
         return f"times, {self.finding['compare']['to']} / now"
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
-        """Return the value over the finding's cells in the frame of a saved baseline, and the verdict on it.
+        """Return the ratio saved / now over the finding's cells (0.8 is slower), and the verdict on it.
 
-        The value is a ratio saved / now: 0.8 is slower. `rounds` are not used. The verdict is NOT_MEASURED
-        without the baseline or a cell of the finding, and UNDECIDED if a cell was measured on another host,
-        or if no cell can be compared. If only some cells cannot be compared, UNDECIDED replaces REPRODUCED.
+        The ratios of cells come from `context.baselines`, and `rounds` are not used. The verdict is:
+
+        - NOT_MEASURED without the baseline, or without a cell of the finding.
+        - UNDECIDED if a cell was measured on another host, or if no cell can be compared.
+        - Otherwise by the value of the cells that can be compared. If others cannot, UNDECIDED replaces
+          REPRODUCED, because these may be the slower ones.
         """
         name = self.finding["compare"]["to"]
         if name not in context.baselines:
             return Evaluation(reasons=[Reason(ReasonCode.NO_BASELINE, {"name": name})])
+        # A row per cell. The column `refused` has the codes why the cell is not compared, such as OTHER_WORK.
+        # The column `withheld` has them as text, which is "" for a compared cell.
         pairs = self.select_rows(context.baselines[name])
         if pairs.empty:
             return Evaluation(reasons=[self._why_nothing(pairs, context.grid)])
@@ -734,13 +703,7 @@ class BaselineCheck(CellCheck):
         if any(is_of_two_hosts):
             hosts = chain.from_iterable(pairs["hosts"][is_of_two_hosts])
             return _evaluation_of_several_hosts(hosts)
-        # A cell with two codes counts for both.
-        counts = Counter(chain.from_iterable(pairs["refused"]))
-        not_compared = []
-        for code in WithheldCode:
-            if counts[code]:
-                numbers = {"withheld": code, "excluded": counts[code], "total": len(pairs)}
-                not_compared.append(Reason(ReasonCode.NOT_COMPARED, numbers))
+        not_compared = _why_not_compared(pairs)
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=not_compared)
@@ -750,11 +713,29 @@ class BaselineCheck(CellCheck):
         value = self.reduce(ratios)
         has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = judge_value(self.finding, value, context.limits, has_duplicates)
-        # The cells that are not compared may be the slower ones, so the others do not prove the statement.
         if not_compared and verdict == Verdict.REPRODUCED:
             verdict = Verdict.UNDECIDED
         over = self.describe_reduction(len(compared))
         return Evaluation(value, verdict, [*reasons, *not_compared], over)
+
+
+def _why_not_compared(pairs: pd.DataFrame) -> list[Reason]:
+    """Return a reason for each code in the column `refused`, with the number of cells that have it.
+
+    `pairs` has a row per cell, with a list of codes. A cell with two codes counts for both.
+    """
+    counts = Counter(chain.from_iterable(pairs["refused"]))
+    reasons = []
+    for code in WithheldCode:
+        if counts[code]:
+            facts = {"withheld": code, "excluded": counts[code], "total": len(pairs)}
+            reasons.append(Reason(ReasonCode.NOT_COMPARED, facts))
+    return reasons
+
+
+def _without_negative_low(estimate: Estimate) -> Estimate:
+    """Return a time, share or count with an interval that does not reach below 0; a ratio as it is."""
+    return estimate if estimate.is_ratio else replace(estimate, low=max(estimate.low, 0.0))
 
 
 def _evaluation_of_several_hosts(hosts: Iterable[str]) -> Evaluation:

@@ -17,7 +17,7 @@ import pandas as pd
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics import finding_checks
-from vcsbench.statistics.finding_checks import Evaluation, EvaluationContext
+from vcsbench.statistics.evaluations import Evaluation, EvaluationContext
 from vcsbench.statistics.findings import rounds_by_statistic
 from vcsbench.statistics.settings import StudySettings
 
@@ -59,10 +59,12 @@ def list_open_findings(
     settings: StudySettings,
     context: EvaluationContext,
 ) -> list[OpenFinding]:
-    """Return the findings that are undecided, and that some number of rounds should decide.
+    """Return the undecided findings that get a verdict with more rounds, and how many rounds each needs.
 
-    `measured` has a row per run, and `context` is that of findings.make_context().
+    The number is a forecast from the scatter of the rounds so far (_further_rounds). `measured` has a row per
+    run, and `context` is that of findings.make_context().
     """
+    # Tables may group by further columns (`by`), such as `run`, which then identify a cell, too.
     keys = [*settings.axes, *settings.by]
     aggregate_measured = rounds_by_statistic(measured, keys, settings.by)
     open_findings = []
@@ -72,13 +74,24 @@ def list_open_findings(
         further_rounds = _further_rounds(check.evaluate(rounds, context))
         if further_rounds is None:
             continue
-        cells = check.select_rows(rounds)
-        blocks = set()
-        for values in cells[check.axes].drop_duplicates().itertuples(index=False):
-            cell = dict(zip(check.axes, values, strict=True))
-            blocks.add(block_name(settings.block, cell))
-        open_findings.append(OpenFinding(finding["id"], frozenset(blocks), further_rounds))
+        blocks = _blocks_of_cells(check.select_rows(rounds), keys, settings.block)
+        open_findings.append(OpenFinding(finding["id"], blocks, further_rounds))
     return open_findings
+
+
+def _blocks_of_cells(
+    rounds: pd.DataFrame, keys: Sequence[str], block_axes: Sequence[str]
+) -> frozenset[str]:
+    """Return the names of the blocks of cells: a cold log of ruby in f6 or f7 is in `log/ruby/cold`.
+
+    `rounds` has the rounds of the cells. A block has the cells that are measured next to each other: those
+    with equal values on the axes `block_axes`, here command, repository and cache.
+    """
+    blocks = set()
+    for values in rounds[list(keys)].drop_duplicates().itertuples(index=False):
+        cell = dict(zip(keys, values, strict=True))
+        blocks.add(block_name(block_axes, cell))
+    return frozenset(blocks)
 
 
 def _further_rounds(evaluation: Evaluation) -> int | None:

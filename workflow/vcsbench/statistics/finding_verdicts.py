@@ -38,19 +38,20 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding, by its 95 % interval, and the reasons of it.
 
-    Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
-    undecided, and 1.03 (1.01 to 1.05) gone, because it shows no effect. For `direction: faster`, 1.3 (1.2 to
-    1.4) is reproduced, and 1.08 (1.05 to 1.12) gone, because tables count it as equal.
+    Verdicts on the statement `at_least: 1.8`:
 
-    The rounding of published numbers is no part of the measured interval. It is part of the range: whoever
-    writes a bound from a published number includes it (config/published/findings.yaml).
+    - reproduced: 2.0 (1.9 to 2.1), because the whole interval is inside the range.
+    - undecided: 2.0 (1.7 to 2.3), because the interval crosses an end of the range.
+    - weaker: 1.2 (1.1 to 1.3), because the whole interval is outside. Likewise stronger and reversed.
+    - gone: 1.03 (1.01 to 1.05), because a difference below 10 % (the margin) counts as no effect.
 
-    Without duplicates, a part of the noise is unknown: every verdict after two or more rounds has the reason
-    NO_DUPLICATES.
+    A direction without a number, such as `faster`, is judged as tables judge a ratio: 1.3 (1.2 to 1.4) is
+    reproduced, and 1.08 (1.05 to 1.12) is gone. `has_duplicates` is False if no cell was measured twice to
+    show how much equal cells differ. A part of the noise is then unknown (reason NO_DUPLICATES).
     """
     if measured.n < CALLED_ROUNDS:
         return ValueVerdict(Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)])
-    remarks = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
+    reasons = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
     expected = expected_range(finding["expect"], limits.margin)
     if expected.is_direction:
         is_count = METRICS[name_in(finding)].exact
@@ -58,8 +59,8 @@ def judge_value(
     else:
         verdict = _judge_by_range(expected, measured, limits.margin)
     if verdict == Verdict.UNDECIDED:
-        remarks.append(_why_undecided(finding, expected, measured, limits.margin))
-    return ValueVerdict(verdict, remarks)
+        reasons.append(_why_undecided(finding, expected, measured, limits.margin))
+    return ValueVerdict(verdict, reasons)
 
 
 def judge_direction(
@@ -79,21 +80,23 @@ def judge_direction(
 
 
 def _class_of_interval(measured: Estimate, limits: Limits, is_count: bool) -> Result:
-    """Return the class in which a table counts a ratio, by its 95 % interval: DIFFERENT, EQUAL or UNDECIDED.
+    """Return the class of a ratio as in tables: DIFFERENT, EQUAL or UNDECIDED.
 
-    A table tests many ratios at once, which a finding does not. So the interval decides here if the ratio
-    differs from 1 for certain.
+    If the 95 % interval contains 1, the ratio is UNDECIDED, or EQUAL if the interval is within the margin.
+    Otherwise, the ratio differs for certain. It is DIFFERENT by the margin or more, and EQUAL below, such as
+    1.08 (1.05 to 1.12). For counts, a difference above 1 % is enough (COUNT_TOLERANCE).
     """
-    is_certain = measured.low > 1 or measured.high < 1
-    if is_certain:
-        # Counts that differ by this little are equal, however certain the difference is.
-        is_tiny = abs(math.log(measured.value)) <= math.log1p(COUNT_TOLERANCE)
-        if is_count and is_tiny:
-            return Result.EQUAL
-        call = Call.FASTER if measured.value > 1 else Call.SLOWER
-        # The result is None only for an empty call.
-        return classify_call(call, measured.value, limits, is_count) or Result.UNDECIDED
-    return Result.EQUAL if _is_within_margin(measured, limits.margin) else Result.UNDECIDED
+    differs_for_certain = measured.low > 1 or measured.high < 1
+    if not differs_for_certain:
+        return Result.EQUAL if _is_within_margin(measured, limits.margin) else Result.UNDECIDED
+    is_tiny = abs(math.log(measured.value)) <= math.log1p(COUNT_TOLERANCE)
+    if is_count and is_tiny:
+        return Result.EQUAL
+    call = Call.FASTER if measured.value > 1 else Call.SLOWER
+    # The margin decides. The result is None only for an empty call.
+    result = classify_call(call, measured.value, limits, is_count)
+    assert result is not None
+    return result
 
 
 def _is_within_margin(measured: Estimate, margin: float) -> bool:
@@ -161,39 +164,55 @@ def _why_undecided(
 ) -> Reason:
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
-    - SAVED_ROUNDS: the finding compares with a saved baseline, so no number of rounds can be promised.
-    - NEEDS_ROUNDS: this reason has the total number of rounds that should decide. Example: after 5 rounds,
-      the half width of the interval is 0.06, and the end of the range is 0.03 away from the value. The half
-      width must shrink to a half. That takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root
-      of the rounds.
+    - SAVED_ROUNDS: the finding compares with a saved baseline. A part of the error comes from its rounds, and
+      more rounds now do not make that part smaller.
+    - NEEDS_ROUNDS: so many rounds in total should decide. Example: after 5 rounds, the interval must become 2
+      times narrower. Its width shrinks with the root of the rounds, so 5 x 2^2 = 20 rounds are needed.
     - ON_BOUND: more than 100 rounds (MAX_ROUNDS) would be needed.
     """
-    # A part of the error comes from the baseline's rounds, and more rounds do not make that part smaller.
-    if "to" in finding.get("compare", {}):
+    compares_with_saved_baseline = "to" in finding.get("compare", {})
+    if compares_with_saved_baseline:
         return Reason(ReasonCode.SAVED_ROUNDS)
+    shrink = _shrink_to_clear_range(expected, measured)
+    # The verdict GONE (no effect: the whole interval is within the margin) may need fewer rounds. Example:
+    # 1.005 lies nearly on 1, the end of the range of `faster`, but far from the margin 1.1.
+    can_be_gone = measured.is_ratio and expected.states_effect(margin)
+    if can_be_gone and 1 / margin < measured.value < margin:
+        shrink = min(shrink, _shrink_to_fit_margin(measured, margin))
+    needed = measured.n * shrink**2
+    if needed > MAX_ROUNDS:
+        return Reason(ReasonCode.ON_BOUND)
+    return Reason(ReasonCode.NEEDS_ROUNDS, {"needed": math.ceil(needed), "n": measured.n})
+
+
+def _shrink_to_clear_range(expected: ExpectedRange, measured: Estimate) -> float:
+    """Return how many times narrower an interval must become, so that it crosses no end of the range.
+
+    Example: an interval reaches 0.06 above its value, and the upper end of the range is 0.03 above the value.
+    Then the result is 2. If both ends are crossed, the larger factor is returned.
+    """
     # The interval of a ratio, or of a geometric mean, is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0).
     scale = math.log if measured.is_log else float
     value, low, high = scale(measured.value), scale(measured.low), scale(measured.high)
-    # `shrink` is how many times narrower the interval must become, so that it crosses no end of the range.
-    # If it crosses both ends, the one that takes more shrinking decides.
     shrink = 0.0
     for bound in (expected.low, expected.high):
-        if measured.low <= bound <= measured.high:
+        is_crossed = measured.low <= bound <= measured.high
+        if is_crossed:
             # The half of the interval that contains the bound must become shorter than the distance to it.
             half_width = high - value if bound > measured.value else value - low
             distance = abs(scale(bound) - value)
             # If the value lies on the bound, no interval is narrow enough.
             shrink = max(shrink, half_width / distance if distance else math.inf)
-    # A value near 1 may need fewer rounds for the verdict GONE: the whole interval within the margin. For
-    # example, 1.005 lies nearly on the end 1 of the range of `faster`, but is far from 1.1.
-    can_be_gone = measured.is_ratio and expected.states_effect(margin)
-    if can_be_gone and 1 / margin < measured.value < margin:
-        lower_limit, upper_limit = -math.log(margin), math.log(margin)
-        shrink_above = (high - value) / (upper_limit - value)
-        shrink_below = (value - low) / (value - lower_limit)
-        shrink_until_gone = max(shrink_above, shrink_below)
-        shrink = min(shrink, shrink_until_gone)
-    needed = measured.n * shrink**2
-    if needed > MAX_ROUNDS:
-        return Reason(ReasonCode.ON_BOUND)
-    return Reason(ReasonCode.NEEDS_ROUNDS, {"needed": math.ceil(needed), "n": measured.n})
+    return shrink
+
+
+def _shrink_to_fit_margin(measured: Estimate, margin: float) -> float:
+    """Return how many times narrower the interval of a ratio must become to lie within the margin around 1.
+
+    The ratio itself lies within the margin. Logarithms are used, because the interval is symmetric in them.
+    """
+    value, low, high = math.log(measured.value), math.log(measured.low), math.log(measured.high)
+    lower_limit, upper_limit = -math.log(margin), math.log(margin)
+    shrink_above = (high - value) / (upper_limit - value)
+    shrink_below = (value - low) / (value - lower_limit)
+    return max(shrink_above, shrink_below)

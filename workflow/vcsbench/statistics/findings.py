@@ -26,14 +26,16 @@ from vcsbench.statistics.aggregation import (
 from vcsbench.statistics.comparisons import STATISTIC
 from vcsbench.statistics.difference_reasons import DIFFERENT, reasons_of_difference
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
-from vcsbench.statistics.expected_range import expected_range, range_text
-from vcsbench.statistics.finding_checks import (
+from vcsbench.statistics.evaluations import (
     FACT_COLUMNS,
     NOTHING_PUBLISHED,
-    CellCheck,
     Conditions,
     Evaluation,
     EvaluationContext,
+)
+from vcsbench.statistics.expected_range import expected_range, range_text
+from vcsbench.statistics.finding_checks import (
+    CellCheck,
 )
 from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.settings import StudySettings
@@ -51,37 +53,60 @@ def make_context(
 ) -> EvaluationContext:
     """Return the facts about measurements that verdicts and their reasons use.
 
-    `measured` has a row per run, `grid` a row per cell of the study, measured or not.
+    `measured` has a row per run, `grid` a row per cell of the study, measured or not. `published` has the
+    conditions under which the published numbers were measured.
     """
+    # The columns that identify a cell: the axes, and further columns by which the study groups its runs.
     keys = [*settings.axes, *settings.by]
     frame, _ = add_key_columns(measured, settings.by)
-
-    # The rounds of a statistic are computed once for all metrics.
-    @cache
-    def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
-        return noise_by_metric(frame, keys, settings.block, statistic=statistic)
-
-    def noise(metric: str, statistic: str) -> Noise:
-        noise_of_metric = noise_of_statistic(statistic)
-        return noise_of_metric(metric)
-
-    # The least share of the revisions counts, because the scale is to explain a weaker effect.
-    scales: dict[str, float] = {}
-    subject = same_work.subject_axis(settings.axes)
-    if subject:
-        least_scales = measured.groupby(subject)["scale"].min().dropna()
-        scales = {str(value): float(scale) for value, scale in least_scales.items()}
-    # A key column may be a version itself, and a frame must not have a column twice.
-    columns = [name for name in dict.fromkeys([*keys, *FACT_COLUMNS]) if name in frame]
+    # The versions and the storage of a cell. A key may be a version itself, and a frame must not have a
+    # column twice.
+    names = dict.fromkeys([*keys, *FACT_COLUMNS])
+    columns = [name for name in names if name in frame]
     return EvaluationContext(
-        noise=noise,
-        scales=scales,
+        noise=_noise_by_metric_and_statistic(frame, keys, settings.block),
+        scales=_least_scales(measured, settings.axes),
         cells=frame[columns].drop_duplicates(),
         published=published,
         # Cells of the empty repository measure start-up, and belong to no finding.
         grid=[row for row in grid if row.get(REPOSITORY_AXIS) != EMPTY],
         limits=settings.limits,
     )
+
+
+def _noise_by_metric_and_statistic(
+    frame: pd.DataFrame, keys: Sequence[str], block: Sequence[str]
+) -> Callable[[str, str], Noise]:
+    """Return a function from a metric and a statistic of the runs of a round to the noise of the study.
+
+    Example: noise("elapsed_s", "best") is the noise of the best times of the rounds. `keys` are the columns
+    that identify a cell, `block` those that identify its block.
+    """
+
+    # Runs are reduced to rounds once for all metrics of a statistic, because this takes most of the time.
+    @cache
+    def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
+        return noise_by_metric(frame, keys, block, statistic=statistic)
+
+    def noise(metric: str, statistic: str) -> Noise:
+        noise_of_metric = noise_of_statistic(statistic)
+        return noise_of_metric(metric)
+
+    return noise
+
+
+def _least_scales(measured: pd.DataFrame, axes: Sequence[str]) -> dict[str, float]:
+    """Return the scale of each repository, the generated share of its published history: {"ruby": 0.12}.
+
+    Of several scales of a repository, the smallest one is returned, because it can explain a weaker effect.
+    Repositories without a scale are left out.
+    """
+    # The axis with the names of repositories, such as `repo`.
+    subject = same_work.subject_axis(axes)
+    if not subject:
+        return {}
+    least_scales = measured.groupby(subject)["scale"].min().dropna()
+    return {str(name): float(scale) for name, scale in least_scales.items()}
 
 
 def evaluate_findings(
@@ -92,18 +117,18 @@ def evaluate_findings(
     context: EvaluationContext | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return a row per finding with its values, its verdict and the other columns of FINDING_COLUMNS.
+    """Return a row per finding with its published and measured value, its verdict, and the reasons.
 
-    `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of the
-    published or measured values are empty. `by` are columns that identify cells in addition to `axes`.
-    Without a `context` (make_context), there is no noise. Some columns of a row: `{"id": "f7-is-faster",
-    "published": 2.4, "measured": 2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict":
-    "reproduced"}`.
+    `published` has a row per cell (read_published), `measured` a row per run. With None, the values are
+    empty. The columns `axes` and `by` identify a cell. `context` is of make_context(); without it, there is
+    no noise. Some columns of a row (FINDING_COLUMNS): `{"id": "f7-is-faster", "published": 2.4, "measured":
+    2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict": "reproduced"}`.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
     margin = context.limits.margin
     published_rounds = None if published is None else aggregate_rounds(published, keys, by)
+    # A function, because findings may be about different statistics, such as the best run of a round.
     aggregate_measured = None if measured is None else rounds_by_statistic(measured, keys, by)
     rows = []
     for finding in findings:
@@ -116,10 +141,9 @@ def evaluate_findings(
         if aggregate_measured is not None:
             rounds = aggregate_measured(check.statistic)
             evaluation = check.evaluate(rounds, context)
+            # Conditions here that differ from the published ones, and may explain another value.
             explanations = reasons_of_difference(check, evaluation, rounds, context, published_rows)
-        published_value = _PublishedValue()
-        if published_rows is not None and check.metric in published_rows:
-            published_value = _published_value(check, published_rows, evaluation, margin)
+        published_value = _published_value(check, published_rows, evaluation, margin)
         reasons = [*evaluation.reasons, *explanations, *published_value.remarks]
         rows.append(_finding_row(check, evaluation, published_value.estimate, reasons, margin))
     return pd.DataFrame(rows, columns=verdicts.FINDING_COLUMNS)
@@ -169,7 +193,7 @@ class _PublishedValue(NamedTuple):
 
 
 def _published_value(
-    check: CellCheck, published: pd.DataFrame, evaluation: Evaluation, margin: float
+    check: CellCheck, published: pd.DataFrame | None, evaluation: Evaluation, margin: float
 ) -> _PublishedValue:
     """Return the published value of the cells that are measured here, and remarks about other cells.
 
@@ -177,50 +201,61 @@ def _published_value(
     measured here, the result is the published value of the two, such as 1.3. If all of them are measured,
     or none, the result is the value over all. The interval is that of _with_rounding().
     """
+    if published is None or check.metric not in published:
+        return _PublishedValue()
     rows = check.select_rows(published)
-    values = check.compute_values(rows)
-    # The number of rounds `n` is 0 without a measured value.
-    if evaluation.estimate.n:
-        shared = check.select_rows_with_values(evaluation.values, values)
-        over_shared = check.estimate(shared)
-        is_part = check.count(shared) < check.count(values)
-        # Here `n` is 0 if no measured cell was published.
-        if is_part and over_shared.n:
-            remarks = _remark_on_published_cells(check, values, shared, evaluation, margin)
-            return _PublishedValue(_with_rounding(check, rows, shared, over_shared), remarks)
-    return _PublishedValue(_with_rounding(check, rows, values, check.estimate(values)))
+    all_values = check.compute_values(rows)
+    # An estimate without a value is over 0 rounds (`n`).
+    is_measured = bool(evaluation.estimate.n)
+    if is_measured:
+        # The published values of those cells or pairs that are measured here.
+        shared_values = check.select_rows_with_values(evaluation.values, all_values)
+        shared_estimate = check.estimate(shared_values)
+        has_shared_value = bool(shared_estimate.n)
+        is_part = check.count(shared_values) < check.count(all_values)
+        if has_shared_value and is_part:
+            value = _with_rounding(check, rows, shared_values, shared_estimate)
+            remarks = _remark_on_published_cells(
+                check, all_values, shared_values, evaluation, margin
+            )
+            return _PublishedValue(value, remarks)
+    return _PublishedValue(_with_rounding(check, rows, all_values, check.estimate(all_values)))
 
 
 def _remark_on_published_cells(
     check: CellCheck,
-    values: pd.DataFrame,
-    shared: pd.DataFrame,
+    all_values: pd.DataFrame,
+    shared_values: pd.DataFrame,
     evaluation: Evaluation,
     margin: float,
 ) -> list[Reason]:
     """Return remarks on a finding that was published over more cells or pairs than are measured here.
 
-    `values` has the published values of all cells or pairs, `shared` those of the measured ones. The first
-    remark has the value over all. The second remark is only there if the missing cells may explain the
-    verdict.
+    `all_values` are published for all cells or pairs, `shared_values` for those that are measured here. The
+    first remark, ALL_PUBLISHED, has the published value of all. The second one, FEWER_CELLS, is only there if
+    the published numbers of the measured cells deviate from the expected range as the measured ones do.
     """
-    over_all, over_shared = check.estimate(values), check.estimate(shared)
+    published_value_of_all = check.estimate(all_values)
+    published_value_of_shared = check.estimate(shared_values).value
     # `1.8x` or `92 %`.
-    unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
-    value_text = f"{words.significant(over_all.value)}{unit}"
-    published_text = words.count_of(check.count(values), check.noun)
-    facts_of_all = {"published": published_text, "value": over_all.value, "shown": value_text}
+    unit = "x" if published_value_of_all.is_ratio else f" {check.unit}".rstrip()
+    published_text = words.count_of(check.count(all_values), check.noun)
+    facts_of_all = {
+        "published": published_text,
+        "value": published_value_of_all.value,
+        "shown": f"{words.significant(published_value_of_all.value)}{unit}",
+    }
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
-    # The measured value and the published value of the same cells may be on the same side of the expected
-    # range: 1.2 and 1.3 are below 1.8 to 2.3. Then the cells that are not measured may explain a difference.
+    # Example: the expected range is 1.8 to 2.3. Two of six cells are measured, and have 1.2. Published is 1.3
+    # for these two, which is below the range, too. So the other four cells may explain the difference.
     expected = expected_range(check.finding["expect"], margin)
     measured_side = expected.side_of(evaluation.estimate.value)
-    is_same_side = expected.side_of(over_shared.value) == measured_side
-    if evaluation.verdict in DIFFERENT and is_same_side:
+    deviate_likewise = expected.side_of(published_value_of_shared) == measured_side
+    if evaluation.verdict in DIFFERENT and deviate_likewise:
         facts_of_shared = {
-            "measured": check.count(shared),
+            "measured": check.count(shared_values),
             "published": published_text,
-            "value": over_shared.value,
+            "value": published_value_of_shared,
         }
         remarks.append(Reason(ReasonCode.FEWER_CELLS, facts_of_shared))
     return remarks
@@ -231,30 +266,36 @@ def _with_rounding(
 ) -> Estimate:
     """Return a published value with the interval that the last digits of its numbers leave open.
 
-    2.4 s / 0.2 s is 12 times, or 9.4 to 16, because a printed 0.2 s was between 0.15 s and 0.25 s. Without a
-    column such as elapsed_s_rounding, which a computed metric lacks, the estimate is returned as it is.
-    `estimate` is over the cells or pairs of `values`. `published` may have more of them.
+    2.4 s / 0.2 s is 12 times, or 9.4 to 16, because a printed 0.2 s was between 0.15 s and 0.25 s. `estimate`
+    is the published value of the cells or pairs in `values`. `published` has the numbers of these cells, and
+    maybe of others. A computed metric has no column such as elapsed_s_rounding, and keeps its estimate.
     """
-    rounding = f"{check.metric}{ROUNDING}"
-    if not estimate.n or rounding not in published:
+    if not estimate.n or f"{check.metric}{ROUNDING}" not in published:
         return estimate
     ends = []
-    # All numbers are moved to the end of their range that makes the value least (-1), then to the end that
-    # makes it greatest (+1). The least ratio baseline / candidate is 2.35 s / 0.25 s: the numbers of the
-    # candidate move up while those of the baseline move down.
     for direction in (-1.0, 1.0):
-        directions = pd.Series(direction, index=published.index)
-        # Without sides, each value is a number of its own, and all numbers move in the same direction.
-        if check.sides:
-            _, candidate = check.sides
-            is_candidate = published[check.compared_axis] == candidate
-            directions = directions.mask(is_candidate, -direction)
-        moved_numbers = published[check.metric] + directions * published[rounding]
-        moved = check.compute_values(published.assign(**{check.metric: moved_numbers}))
-        moved_estimate = check.estimate(check.select_rows_with_values(values, moved))
+        moved_values = check.compute_values(_move_to_ends(check, published, direction))
+        moved_estimate = check.estimate(check.select_rows_with_values(values, moved_values))
         ends.append(moved_estimate.value)
     low, high = ends
     return replace(estimate, low=low, high=high)
+
+
+def _move_to_ends(check: CellCheck, published: pd.DataFrame, direction: float) -> pd.DataFrame:
+    """Return the published rows with each number at that end of its range that makes values least (-1).
+
+    With the direction +1, values become greatest. The least ratio baseline / candidate of 2.4 s / 0.2 s is
+    2.35 s / 0.25 s: the number of the baseline moves down, that of the candidate up.
+    """
+    directions = pd.Series(direction, index=published.index)
+    # Without sides, a value is a single number, so all numbers move in the same direction.
+    if check.sides:
+        _, candidate = check.sides
+        is_candidate = published[check.compared_axis] == candidate
+        directions = directions.mask(is_candidate, -direction)
+    half_of_last_digit = published[f"{check.metric}{ROUNDING}"]
+    moved_numbers = published[check.metric] + directions * half_of_last_digit
+    return published.assign(**{check.metric: moved_numbers})
 
 
 def evaluate_expectations(
@@ -265,15 +306,17 @@ def evaluate_expectations(
 ) -> pd.DataFrame:
     """Return a row per expectation of the user with its verdict, and the other EXPECTATION_COLUMNS.
 
-    An expectation has the form of a finding, but holds or fails: to fail in the opposite direction (reversed)
-    is no different from failing by a little (weaker). A certain gain of 3 % fails for the direction `faster`,
-    because the gain is below the margin (gone). `measured` has a row per run.
+    An expectation is evaluated as a finding without a published value. Then its verdict is renamed:
+    `reproduced` becomes `holds`, and `weaker`, `stronger`, `gone` and `reversed` become `fails`. The other
+    verdicts stay, such as `undecided`. `measured` has a row per run.
     """
-    context = replace(context, are_expectations=True)
-    rows = evaluate_findings(expectations, axes, None, measured, context)
-    renamed = dict.fromkeys(DIFFERENT, Verdict.FAILS)
-    renamed[Verdict.REPRODUCED] = Verdict.HOLDS
-    return _with_passes(expectations, rows.replace({"verdict": renamed}))
+    context_of_expectations = replace(context, are_expectations=True)
+    rows = evaluate_findings(
+        expectations, axes, published=None, measured=measured, context=context_of_expectations
+    )
+    new_names = dict.fromkeys(DIFFERENT, Verdict.FAILS)
+    new_names[Verdict.REPRODUCED] = Verdict.HOLDS
+    return _with_passes(expectations, rows.replace({"verdict": new_names}))
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:

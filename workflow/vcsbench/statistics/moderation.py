@@ -35,7 +35,7 @@ EXACT = 1e-18
 
 @dataclass(frozen=True, eq=False)
 class PriorFit:
-    """The prior of variances (None: they are not moderated), and which of them belong to it."""
+    """The prior of variances (None: they are not moderated), and True for each variance that it describes."""
 
     prior: Variance | None
     is_member: np.ndarray
@@ -66,13 +66,17 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 
 
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
-    """Return the prior, which is the usual variance of all cells, and which variances it describes.
+    """Return the prior, which is the usual variance of the cells, and the cells that it describes (members).
 
-    The arguments have an entry per cell; an unknown variance is NaN. Members are the variances above 0
-    (EXACT) with degrees of freedom, without outliers: the prior is fitted to the members. The prior is None
-    with fewer than MIN_VARIANCES members, or with fewer than MIN_PRIOR_DEGREES degrees: the other cells then
-    show nearly nothing about a single one.
+    moderate() averages the variance of each member with the prior. The degrees of freedom of the prior are
+    its weight in this average: they are large if all variances are alike. The arguments have an entry per
+    cell; an unknown variance is NaN.
+
+    All cells with a known variance above 0 are members, except outliers. The prior is None with fewer than
+    MIN_VARIANCES members, or with fewer than MIN_PRIOR_DEGREES degrees: with so few degrees, the variances
+    differ so much that the other cells show nearly nothing about a single one.
     """
+    # A variance without degrees of freedom is unknown. One of 0 (EXACT) has no logarithm, which _fit() needs.
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
@@ -92,40 +96,50 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 
 
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
-    """Return the likeliest prior variance, with the smallest degrees of freedom d0 that the variances allow.
+    """Return the prior variance with its degrees of freedom d0, fitted to at least 8 variances above 0.
 
-    There are at least MIN_VARIANCES variances, all above 0. The more the true variances of cells differ, the
-    smaller is d0, and the less the prior counts. The smallest d0 is the cautious one: with too large a d0,
-    the intervals of noisy cells are too narrow. The method is that of Smyth (2004, section 6.2).
+    The model is that of Smyth (2004, section 6.2). The true variances of the cells scatter about the prior
+    variance; if d0 is large, they scatter little. The given variances scatter more, because each is an
+    estimate. So their scatter beyond chance gives d0.
+
+    The prior variance is computed with the likeliest d0, but the result has the smallest d0 that the given
+    variances allow. With a smaller d0, the prior counts less. With too large a d0, the intervals of noisy
+    cells would be too narrow.
     """
-    # An estimated variance with d degrees is the true variance x chi square(d) / d. Its logarithm has three
-    # terms: the logarithm of the true variance, the average digamma(d / 2) - ln(d / 2), and chance. `logs`
-    # are without the average. The chance has the variance trigamma(d / 2): polygamma(1, d / 2).
+    # The logarithm of a variance that is estimated with d degrees is ln(true variance) + chance. The mean of
+    # the chance, digamma(d / 2) - ln(d / 2), is subtracted. Its variance, trigamma(d / 2), remains.
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
+    # polygamma(1, x) is trigamma(x).
     chance_variance = special.polygamma(1, degrees / 2).mean()
-    # The scatter beyond the variance of the chance is that of the true variances. _prior_degrees() solves
-    # scatter - chance_variance = trigamma(d0 / 2) for d0.
     scatter = logs.var(ddof=1)
-    # The scatter is itself estimated from few cells, so the true scatter may be larger. Its upper limit by
-    # chi square (exceeded with the chance SCATTER_LIMIT) gives the smallest d0.
-    scatter_degrees = len(logs) - 1
-    # 2 x gammaincinv(d / 2, chance) is the quantile of chi square with d degrees of freedom.
-    quantile = 2 * special.gammaincinv(scatter_degrees / 2, SCATTER_LIMIT)
-    largest_scatter = scatter * scatter_degrees / quantile
     likeliest_degrees = _prior_degrees(scatter, chance_variance)
-    least_degrees = _prior_degrees(largest_scatter, chance_variance)
+    least_degrees = _prior_degrees(_largest_scatter(scatter, len(logs)), chance_variance)
     # If all cells seem to have the same true variance, its best estimate is the weighted average.
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
-    # A true variance is the prior x d0 / chi square(d0). So the average of its logarithm is ln(prior) minus
-    # (digamma(d0 / 2) - ln(d0 / 2)).
+    # The mean of ln(true variance) is ln(prior) - (digamma(d0 / 2) - ln(d0 / 2)). The smallest d0 would make
+    # this prior too small.
     half = likeliest_degrees / 2
     log_variance = logs.mean() + special.digamma(half) - math.log(half)
     return Variance(math.exp(log_variance), least_degrees)
 
 
+def _largest_scatter(scatter: float, count: int) -> float:
+    """Return the upper limit of a variance that is estimated from `count` values, by chi square.
+
+    The true variance is larger with the chance SCATTER_LIMIT.
+    """
+    degrees = count - 1
+    # 2 x gammaincinv(d / 2, chance) is the quantile of chi square with d degrees of freedom.
+    quantile = 2 * special.gammaincinv(degrees / 2, SCATTER_LIMIT)
+    return float(scatter * degrees / quantile)
+
+
 def _prior_degrees(scatter: float, chance_variance: float) -> float:
-    """Return d0 by the scatter of log variances; infinite if chance explains all of it."""
+    """Return d0 by the scatter of log variances; infinite if chance explains all of it.
+
+    The scatter of the true variances is trigamma(d0 / 2), which is solved for d0.
+    """
     if scatter > chance_variance:
         return 2 * trigamma_inverse(scatter - chance_variance)
     return math.inf

@@ -39,12 +39,12 @@ CellPair = tuple[CellKey, CellKey]
 class CellNoise(NamedTuple):
     """A cell's block, as axis values, and the variance of one of its rounds.
 
-    Drift makes all cells of a block slower in a round. `variance` is without drift, `drifting` with it.
+    Drift makes all cells of a block slower in a round. `variance` excludes drift.
     """
 
     block: CellKey
     variance: Variance
-    drifting: Variance = UNKNOWN
+    variance_with_drift: Variance = UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +52,14 @@ class Noise:
     """The noise of a study in a metric; all variances are of natural logarithms.
 
     `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
-    `averages` is the factor by which an average over pairs varies more than its cells suggest; None if it is
-    unknown. `are_in_turns` returns False for a pair if, in most rounds, its two cells did not run one
+    `averages_factor` is the factor by which an average over pairs varies more than its cells suggest; None if
+    it is unknown. `are_in_turns` returns False for a pair if, in most rounds, its two cells did not run one
     directly after the other.
     """
 
     cells: Mapping[CellKey, CellNoise] = field(default_factory=dict)
     duplicates: Variance = UNKNOWN
-    averages: Variance | None = None
+    averages_factor: Variance | None = None
     are_in_turns: Callable[[CellPair], bool] = lambda _pair: True
 
     @property
@@ -69,83 +69,99 @@ class Noise:
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
         """Return the estimate with an error that includes the noise of the study, and a new interval.
 
-        The squared error is the sum of two variances:
+        Example: rounds scatter by 3 % in each of two cells, and duplicates (two cells with the same settings)
+        differ by 1 %. After 5 rounds, the ratio of the two cells has the error sqrt(2 x 0.03^2 / 5 + 0.01^2)
+        = 0.021. More rounds make the first term smaller. The second one stays, because two duplicates differ
+        by the same amount in every round.
 
-        - The variance by rounds shrinks with more rounds. For a ratio, this variance comes from the noise of
-          the cells in `pairs`, whose ratios the estimate averages. For a value that is no ratio, and without
-          pairs, it is the squared error that the estimate already has.
-        - The variance by duplicates does not shrink, because duplicates differ alike in every round.
-
-        Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the
-        error of the ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. An estimate of fewer than two rounds
-        stays as it is.
+        `pairs` are the cells whose ratios the estimate averages. An estimate of fewer than two rounds stays
+        as it is. So does a value that is no ratio if duplicates add nothing to its error.
         """
         if estimate.n < 2:
             return estimate
-        by_duplicates = Variance(0.0)
-        if self.has_duplicates:
-            by_duplicates = self.duplicates.scaled(1 / estimate.averaged)
+        by_duplicates = self._variance_by_duplicates(estimate)
+        # A value that is no ratio has the error of its rounds already.
+        keeps_own_error = not estimate.is_ratio and not by_duplicates.variance
+        if keeps_own_error:
+            return estimate
         if estimate.is_ratio:
             by_rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             by_rounds = Variance(estimate.error**2, estimate.degrees)
-            # Each of the two cells in ln(duplicate / original) has half of the variance.
-            by_duplicates = by_duplicates.scaled(1 / 2)
-            # The error of a value is the value times the error of its logarithm (1 % of 20 % CPU is 0.2 %).
-            if not estimate.is_log:
-                by_duplicates = by_duplicates.scaled(estimate.value**2)
-            # Without duplicates, the estimate's own error is all that is known.
-            if not by_duplicates.variance:
-                return estimate
         total = sum_variances([by_rounds, by_duplicates])
         # Without any scatter, the sum has infinite degrees of freedom, so the estimate keeps its own.
         degrees = total.degrees if total.variance else estimate.degrees
         return estimate.with_error(math.sqrt(total.variance), degrees)
 
-    def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
-        """Return the variance of one round of a ratio that is averaged over pairs of cells.
+    def _variance_by_duplicates(self, estimate: Estimate) -> Variance:
+        """Return the part of an estimate's squared error that duplicates show; 0 if there are none.
 
-        The first case that applies decides:
-
-        1. Some pair was not measured in turns (f6, f7, f6, f7): the variances of the cells with their drift.
-        2. No variance follows from the cells (_expected_by_cells), or the ratio is equal in all rounds: the
-           ratio's own scatter.
-        3. One pair: the variances of its two cells, without drift. These variances are estimated from all
-           cells of the study, so they are known better than the ratio's own scatter over its few rounds.
-        4. Several pairs: the variances of their cells times a factor, because cells may move together. If
-           this factor is unknown: the ratio's own scatter.
+        Example: ln(duplicate / original) has the variance 0.01^2. Then a ratio gets 0.01^2, and the time of a
+        single cell half of it, because two cells make the difference. An average over k pairs gets 1 / k.
         """
-        observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
-        if not all(self.are_in_turns(pair) for pair in pairs):
-            # The variance of a pair's ratio is the sum over its two cells. An average of k independent ratios
-            # would have 1 / k of the mean variance. But a session in which the machine was slower moves all
-            # ratios together, so the average has the whole mean: the sum over all cells, divided by k.
-            with_drift = [self.cells[key].drifting for pair in pairs for key in pair]
-            return sum_variances(with_drift).scaled(1 / len(pairs))
-        expected = self._expected_by_cells(pairs)
+        of_ratio = Variance(0.0)
+        if self.has_duplicates:
+            of_ratio = self.duplicates.scaled(1 / estimate.averaged)
+        if estimate.is_ratio:
+            return of_ratio
+        of_logarithm = of_ratio.scaled(1 / 2)
+        if estimate.is_log:
+            return of_logarithm
+        # The error of a value is the value times the error of its logarithm: 1 % of 20 % CPU is 0.2 %.
+        return of_logarithm.scaled(estimate.value**2)
+
+    def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
+        """Return the variance, in one round, of a ratio that is averaged over pairs of cells.
+
+        Example: the average of f6 / f7 over svn and http. Its own few rounds show its scatter, but badly. The
+        variances of its four cells are better known, because they are estimated from all cells of the study.
+        With 3 % for each cell, the average scatters by sqrt(4 x 0.03^2 / 2^2) = 3 %. So these variances are
+        used where they apply.
+        """
+        # The squared error of a mean of n rounds is the variance of a round, divided by n.
+        own_scatter = Variance(estimate.error**2 * estimate.n, estimate.degrees)
+        # Drift cancels in the ratio only if the two cells took turns: f6, f7, f6, f7.
+        are_all_in_turns = all(self.are_in_turns(pair) for pair in pairs)
+        if not are_all_in_turns:
+            return self._variance_without_turns(pairs)
+        by_cells = self._variance_of_independent_cells(pairs)
+        if by_cells is None:
+            return own_scatter
         # A ratio that is the same in every round has a reason, such as a rounded time. Other cells do not
         # share the reason.
-        if expected is None or observed.variance < EXACT:
-            return observed
+        if own_scatter.variance < EXACT:
+            return own_scatter
         if len(pairs) == 1:
-            return expected
-        if self.averages is None:
-            return observed
-        return _variance_of_average(expected, observed, self.averages)
+            return by_cells
+        # Cells of several pairs may move together: if f7 is slow with svn in a round, it may be slow with
+        # http as well. The factor (None: unknown) is how much more averages vary because of that.
+        if self.averages_factor is None:
+            return own_scatter
+        return _variance_of_average(by_cells, own_scatter, self.averages_factor)
 
-    def _expected_by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
-        """Return the variance of a mean ratio of pairs in one round, if their cells scatter independently.
+    def _variance_without_turns(self, pairs: Sequence[CellPair]) -> Variance:
+        """Return the variance, in one round, of an average over pairs that were not measured in turns.
+
+        Example: the four cells of two pairs scatter by 5 %, drift included. If the machine was slower when it
+        measured f7, both ratios f6 / f7 are smaller. So their average scatters like a single ratio. It has
+        the sum over the cells, divided by the number of pairs: 4 x 0.05^2 / 2 = 0.005, which is 2 x 0.05^2.
+        """
+        terms = [self.cells[key].variance_with_drift for pair in pairs for key in pair]
+        return sum_variances(terms).scaled(1 / len(pairs))
+
+    def _variance_of_independent_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
+        """Return the variance, in one round, of an average over pairs whose cells scatter independently.
 
         Example: two pairs, whose four cells scatter by 3 %, have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
-        Return None without pairs, if the variance of a cell is unknown, if no cell scatters, or if the cells
-        of a pair are in two blocks.
+        Return None if the variance is unknown: without pairs, without the variance of a cell, if no cell
+        scatters, or if the cells of a pair are in two blocks (groups of cells measured next to each other).
         """
         terms = []
         for first, second in pairs:
             if first not in self.cells or second not in self.cells:
                 return None
-            # The variances of cells exclude the drift of their block. Two blocks have different drifts, which
-            # stay in the ratio.
+            # `variance` excludes the drift that a cell shares with its block. Two blocks drift differently,
+            # and this difference would be missing in the sum of the two variances.
             if self.cells[first].block != self.cells[second].block:
                 return None
             terms += [self.cells[first].variance, self.cells[second].variance]
@@ -158,27 +174,28 @@ class Noise:
 
 
 def _variance_of_average(
-    expected: Variance, observed: Variance, study_factor: Variance
+    by_cells: Variance, own_scatter: Variance, study_factor: Variance
 ) -> Variance:
-    """Return the variance of one round of an average over pairs, whose cells may move together.
+    """Return the variance, in one round, of an average over pairs whose cells may move together.
 
-    The result is `expected` (above 0), the variance by independent cells, times a factor. The factor is
-    averaged from two sources, weighted by their degrees of freedom: the usual factor of the study, in the
-    field `variance` of `study_factor`, and the factor of this average itself (`observed` / `expected`).
-    Example: 1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this average, give 1.6.
+    The result is `by_cells` (the variance of independent cells, above 0) times a factor, which is above 1 if
+    several cells are slow in the same rounds. The factor is averaged from two, weighted by their degrees of
+    freedom: the usual factor of the study's averages, and own_scatter / by_cells, where `own_scatter` is the
+    variance by the few rounds of this average. Example: a `study_factor` of 1.8 with 12 degrees, and 1.0 with
+    4 degrees for this average, give the factor 1.6.
     """
-    degrees_of_factor = study_factor.degrees + observed.degrees
+    degrees_of_factor = study_factor.degrees + own_scatter.degrees
     if math.isinf(degrees_of_factor):
         # The factor of the study is known exactly, and counts alone.
         study_share = 1.0
     else:
         study_share = study_factor.degrees / degrees_of_factor
-    own_part = (1 - study_share) * observed.variance / expected.variance
+    own_part = (1 - study_share) * own_scatter.variance / by_cells.variance
     factor = study_share * study_factor.variance + own_part
     # The result is a product of two estimates, so their squared relative errors add up. The squared relative
     # error of a variance is 2 / degrees (Satterthwaite). The 2 cancels.
-    degrees = 1 / (1 / degrees_of_factor + 1 / expected.degrees)
-    return Variance(expected.variance * factor, degrees)
+    degrees = 1 / (1 / degrees_of_factor + 1 / by_cells.degrees)
+    return Variance(by_cells.variance * factor, degrees)
 
 
 NO_NOISE = Noise(duplicates=Variance(0.0))
@@ -216,16 +233,21 @@ def noise_by_metric(
 ) -> Callable[[str], Noise]:
     """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
+    Noise is how much a cell scatters over its rounds, and differs from its duplicate (the same cell, measured
+    a second time). It excludes drift of the machine, which cancels between the cells of a block: cells with
+    equal values on the axes `block`, which each round measures one after the other.
+
     `frame` has a row per run. `rounds` are the rows of by_round(frame, axes, statistic), if the caller has
     them already. Counts and amounts, such as bytes (Metric.exact), have NO_NOISE.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
-    # Only the column `cell` distinguishes a duplicate from its original.
+    # The column `cell` is the path of a duplicate, and "" for all other cells.
     duplicates = duplicates_by_round(frame, axes, statistic)
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
+    # With [0, 2], the cell ("log", "f6", "cold") is in the block ("log", "cold").
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
-    are_in_turns = _Turns(rounds, axes).are_in_turns
+    are_in_turns = _RoundStarts(rounds, axes).are_in_turns
 
     # The noise of a metric is estimated when the metric is first used.
     @cache
@@ -233,7 +255,7 @@ def noise_by_metric(
         if METRICS[metric].exact:
             return NO_NOISE
         noise_of_table = estimate_noise(_log_table(all_rounds, metric, axes, block_positions))
-        # The table has no times of starts, so estimate_noise() cannot find out which cells are in turns.
+        # Drift does not cancel between cells of two days. The starts of rounds show it, not the logarithms.
         return replace(noise_of_table, are_in_turns=are_in_turns)
 
     return noise
@@ -244,18 +266,18 @@ def _log_table(
 ) -> LogTable:
     """Return the logarithms of a metric, with a row per cell and host and a column per round.
 
-    A logarithm is NaN if its value is missing or 0. In `rounds`, the column `cell` is the path of a
-    duplicate, and "" for all other cells.
+    `rounds` has a row per cell, host and round. Its column `cell` is the path of a duplicate, and "" for all
+    other cells. A logarithm is NaN if its value is missing or 0. `block_positions` are stored in the table.
     """
     # A study that does not measure the metric lacks its column. reindex() adds the column.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
     # A rounded time of 0 has no logarithm.
     with np.errstate(divide="ignore", invalid="ignore"):
         log = pd.Series(np.log(values))
-    # unstack() removes the round from the keys of the rows. But the round may be an axis, which must stay, so
-    # a copy, `number`, is unstacked.
+    # A study that groups its tables by `round` or `host` has this column in `axes`, too. The column `number`,
+    # a copy of `round`, becomes the columns of the table, so that `round` can stay among the keys.
     rounds_with_logs = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
-    # The host may be an axis, too, and an index must not have a column twice.
+    # An index must not have the same column twice.
     row_keys = list(dict.fromkeys([*axes, "cell", "host"]))
     logs = rounds_with_logs.set_index([*row_keys, "number"])["log"].unstack("number")
     axis_values = logs.index.to_frame()[[*axes]].to_numpy()
@@ -265,7 +287,7 @@ def _log_table(
     return LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), block_positions)
 
 
-class _Turns:
+class _RoundStarts:
     """The starts of all rounds, by which pairs of cells were measured in turns or not.
 
     In turns are f6, f7, f6, f7, ...: round 1 of both, round 2 of both. After a change of f7 alone, Snakemake
@@ -315,12 +337,12 @@ def estimate_noise(table: LogTable) -> Noise:
     The table has no times of starts, so `are_in_turns` of the result is always True.
     """
     cell_variances = _cell_variances(table)
-    drifting = _variances_with_drift(table)
+    variances_with_drift = _variances_with_drift(table)
     cells = {}
     # All rows of a cell, one for each host, have the same variances and block.
     for row in table.originals:
         key = table.keys[row]
-        cells[key] = CellNoise(table.block(row), cell_variances[row], drifting[key])
+        cells[key] = CellNoise(table.block(row), cell_variances[row], variances_with_drift[key])
     duplicates = _variance_of_duplicates(table, cell_variances)
     return Noise(cells, duplicates, _averages_factor(table, cell_variances))
 
@@ -330,11 +352,12 @@ def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
 
     Drift does not cancel between cells that were measured at different times. Example: the logarithms [1.0,
     1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with 1 + 1 degrees of freedom, so
-    the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out.
+    the variance is 0.02. A cell with one round on each host is UNKNOWN.
     """
-    # The sum of squared differences to the mean of the host: a difference between hosts is no scatter.
     squares: dict[CellKey, float] = defaultdict(float)
     degrees: dict[CellKey, int] = defaultdict(int)
+    # A cell has a row for each host. Its squared differences are to the mean of the host, because a
+    # difference between hosts is no scatter. `originals` leaves out duplicates, which have equal keys.
     for row in table.originals:
         key = table.keys[row]
         logs = table.logs[row][np.isfinite(table.logs[row])]
@@ -343,32 +366,33 @@ def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
             squares[key] += float(logs.var() * len(logs))
         # A row without a value has 0 degrees, not -1.
         degrees[key] += max(len(logs) - 1, 0)
-    drifting = {}
+    variance_by_cell = {}
     for key, degrees_of_cell in degrees.items():
         if degrees_of_cell:
-            drifting[key] = Variance(squares[key] / degrees_of_cell, degrees_of_cell)
+            variance_by_cell[key] = Variance(squares[key] / degrees_of_cell, degrees_of_cell)
         else:
-            drifting[key] = UNKNOWN
-    return drifting
+            variance_by_cell[key] = UNKNOWN
+    return variance_by_cell
 
 
 def _cell_variances(table: LogTable) -> list[Variance]:
-    """Return the variance of a round without drift, for each row of the table, moderated over all cells.
+    """Return the variance of a round without drift, for each row of the table.
 
-    Drift cancels in the ratios of cells of a block, so drift is subtracted here. All rows of a cell, one for
-    each host, get the same variance.
+    Drift moves all cells of a block (cells that are measured next to each other) in a round. It is subtracted
+    here, because it cancels in their ratios. A few rounds show the variance of a cell badly, so it is
+    moderated: moved towards the usual variance of all cells. The rows of a cell (its hosts) share a variance.
     """
     # Two hosts drift independently, so each has its own blocks: (("log", "cold"), "host#1a2b").
     blocks_of_rows = [(table.block(row), host) for row, host in enumerate(table.hosts)]
     block_numbers = _number_by_value(blocks_of_rows)
     squares_of_rows, degrees_of_rows = variances.residual_squares(table.logs, block_numbers)
-    # A duplicate is a cell of its own.
+    # A duplicate has the key of its original, but is a cell of its own.
     cells_of_rows = list(zip(table.keys, table.is_duplicate, strict=True))
     # bincount() adds up the rows of a cell, which have the same number.
     cell_numbers = _number_by_value(cells_of_rows)
     squares = np.bincount(cell_numbers, squares_of_rows)
     degrees = np.bincount(cell_numbers, degrees_of_rows)
-    # A cell with one round, or alone in its block, has 0 / 0: unknown.
+    # A single round, or a single cell in a block, shows no scatter apart from drift: 0 / 0, unknown (NaN).
     with np.errstate(invalid="ignore", divide="ignore"):
         moderated, moderated_degrees = moderation.moderate(squares / degrees, degrees)
     return [Variance(float(moderated[i]), float(moderated_degrees[i])) for i in cell_numbers]
@@ -416,66 +440,70 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
 
 
 def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:
-    """Return the factor by which averages over pairs vary more than their cells suggest; None if unknown.
+    """Return the usual quotient (observed / expected variance) of averages over pairs; None if unknown.
 
-    The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
-    together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
-    f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
-    2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. `cell_variances` has an entry per row of the table. With few
-    averages, the factor is unknown (fit_prior).
+    Example of an average: the mean of f6 / f7 over svn and http. It scatters by 4 % over the rounds. By its
+    four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 / 2^2) = 3 %. The quotient is (4 / 3)^2 = 1.8. It
+    is above 1 if cells do not scatter independently: if f7 is slow with svn in a round, it may be slow with
+    http as well. `cell_variances` has an entry per row of the table.
     """
+    quotients, degrees = [], []
+    for pairs in _averaged_pairs(table):
+        log_ratios = [table.logs[first] - table.logs[second] for first, second in pairs]
+        # The average of each round. It is NaN for a round that one of the cells lacks.
+        averages = np.mean(log_ratios, axis=0)
+        averages = averages[np.isfinite(averages)]
+        # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
+        total = sum(cell_variances[row].variance for pair in pairs for row in pair)
+        expected = total / len(pairs) ** 2
+        # One round has no scatter. `expected` may be unknown (NaN) or 0.
+        if len(averages) > 1 and expected > EXACT:
+            quotients.append(averages.var(ddof=1) / expected)
+            degrees.append(len(averages) - 1)
+    # Quotients of variances scatter by chance as variances do. So fit_prior() can find the usual quotient of
+    # all averages (`prior`), without outliers. With few averages, it is None.
+    fit = moderation.fit_prior(np.array(quotients), np.array(degrees, float))
+    return fit.prior
+
+
+def _averaged_pairs(table: LogTable) -> Iterator[list[tuple[int, int]]]:
+    """Yield a list of pairs of rows for each average: in each block of each host, those of _contrasts()."""
     rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
         block_on_host = (table.block(row), table.hosts[row])
         rows_by_block[block_on_host][table.keys[row]] = row
-    factors, degrees = [], []
-    for rows in rows_by_block.values():
-        # An average compares two values of an axis, over pairs such as (svn f6, svn f7), (http f6, http f7).
-        for pairs in _contrasts(rows, table.block_positions):
-            log_ratios = [table.logs[first] - table.logs[second] for first, second in pairs]
-            # The average of each round. It is NaN for a round that one of the cells lacks.
-            averages = np.mean(log_ratios, axis=0)
-            averages = averages[np.isfinite(averages)]
-            # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
-            total = sum(cell_variances[row].variance for pair in pairs for row in pair)
-            expected = total / len(pairs) ** 2
-            # One round has no scatter. `expected` may be unknown (NaN) or 0.
-            if len(averages) > 1 and expected > EXACT:
-                factors.append(averages.var(ddof=1) / expected)
-                degrees.append(len(averages) - 1)
-    # A factor is a quotient of variances, and scatters by chance as variances do. So fit_prior() finds the
-    # usual factor of all averages, without outliers.
-    fit = moderation.fit_prior(np.array(factors), np.array(degrees, float))
-    return fit.prior
+    for row_of_cell in rows_by_block.values():
+        yield from _contrasts(row_of_cell, table.block_positions)
 
 
 def _contrasts(
-    rows: Mapping[CellKey, int], block_positions: Sequence[int]
+    row_of_cell: Mapping[CellKey, int], block_positions: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield lists of pairs of cells of a block: each list compares two values of one axis.
+    """Yield lists of pairs of rows, whose ratios can be averaged: each list compares two values of one axis.
 
-    `rows` has the numbers of rows in the LogTable of one or more cells of a block. A yielded pair has the
-    numbers of two rows. Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn f7) and
-    (http f6, http f7). Another list has (svn f6, http f6) and (svn f7, http f7). Lists with one pair average
-    nothing, and are left out.
+    Example: a block has cells of svn and http, each with f6 and f7. One list compares f6 with f7: (svn f6,
+    svn f7) and (http f6, http f7). Another one compares svn with http: (svn f6, http f6) and (svn f7, http
+    f7). A single pair is no average, so its list is left out. `row_of_cell` has the numbers of the rows of a
+    block's cells in the LogTable, and the yielded pairs have the same numbers.
     """
-    number_of_axes = len(next(iter(rows)))
+    number_of_axes = len(next(iter(row_of_cell)))
     for position in range(number_of_axes):
         # All cells of a block have the same values on the block's axes, so nothing differs there.
         if position in block_positions:
             continue
-        # For the second axis: {("svn",): {"f6": 0, "f7": 1}, ("http",): {"f6": 2, "f7": 3}}.
-        rows_by_other_values: dict[CellKey, dict[str, int]] = defaultdict(dict)
-        for key, row in rows.items():
-            other_values = key[:position] + key[position + 1 :]
-            rows_by_other_values[other_values][key[position]] = row
-        values = dict.fromkeys(key[position] for key in rows)
+        # A case is the values of all other axes. For the second axis, the rows are {("svn",): {"f6": 0,
+        # "f7": 1}, ("http",): {"f6": 2, "f7": 3}}.
+        rows_by_case: dict[CellKey, dict[str, int]] = defaultdict(dict)
+        for key, row in row_of_cell.items():
+            case = key[:position] + key[position + 1 :]
+            rows_by_case[case][key[position]] = row
+        values = dict.fromkeys(key[position] for key in row_of_cell)
         for first, second in combinations(values, 2):
-            # A cell without a counterpart, such as (svn f6) without (svn f7), is in no pair.
             pairs = []
-            for row_by_value in rows_by_other_values.values():
-                if first in row_by_value and second in row_by_value:
-                    pairs.append((row_by_value[first], row_by_value[second]))
+            for row_of_value in rows_by_case.values():
+                # A case with only one of the two values, such as svn with f6 but without f7, has no pair.
+                if first in row_of_value and second in row_of_value:
+                    pairs.append((row_of_value[first], row_of_value[second]))
             if len(pairs) > 1:
                 yield pairs
 
@@ -483,31 +511,45 @@ def _contrasts(
 def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """Return how much the time of a single run scatters: the standard deviation of ln(time), 0.03 for 3 %.
 
-    The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
-    per run. Two variances of a cell are added: that of the runs within a round, and that of the rounds. The
-    variance of the rounds excludes the drift, which cancels in ratios.
+    The variance of a cell is that of its runs within a round, plus that of its rounds without drift. The
+    result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row per
+    run. Cells with equal values on the axes `block` are measured next to each other.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
     cell_keys = [*block, "host", "cell"]
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
-    # A row per cell and a column per round.
-    logs = rounds["mean"].unstack("round")
-    block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
-    blocks = _number_by_value([tuple(values) for values in block_values])
-    squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
-    # The cells of a block scatter alike, so each gets the variance of its block.
-    squares_of_block, degrees_of_block = np.bincount(blocks, squares), np.bincount(blocks, degrees)
-    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
-    variance_of_blocks: np.ndarray = squares_of_block / known_degrees
-    variance_of_rounds: np.ndarray = variance_of_blocks[blocks]
-    # groupby() and unstack() both sort by the keys of cells, so the entries of `cells` and
-    # `variance_of_rounds` match.
+    variance_of_means = _variances_of_round_means(rounds["mean"], block)
+    # The means over the rounds of a cell. The cells are in the order of `variance_of_means`, because
+    # groupby() and unstack() both sort by the keys of cells.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. The
-    # other 1 - 1 / n is added. With one run per round, the variance of the runs is NaN.
-    rest_of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
-    variance_of_cells = (rest_of_runs + variance_of_rounds).dropna()
-    if variance_of_cells.empty:
+    # Example with 4 runs per round: the variance of the mean of a round includes 1 / 4 of the variance of a
+    # run. The other 3 / 4 are added. With one run per round, the variance of the runs is NaN, and nothing is
+    # missing.
+    missing_part = cells["var"].fillna(0) * (1 - 1 / cells["count"])
+    variance_of_runs = (missing_part + variance_of_means).dropna()
+    if variance_of_runs.empty:
         return math.nan
-    return math.sqrt(float(variance_of_cells.median()))
+    return math.sqrt(float(variance_of_runs.median()))
+
+
+def _variances_of_round_means(means: pd.Series, block: Sequence[str]) -> np.ndarray:
+    """Return how much the rounds of each cell scatter without drift: the variance of its block; NaN: unknown.
+
+    `means` has the mean logarithm of each round, with the index columns of `block`, host, cell and round. The
+    cells of a block drift together. Drift is left out, because it cancels in their ratios.
+    """
+    # A row per cell and a column per round.
+    logs = means.unstack("round")
+    block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
+    block_numbers = _number_by_value([tuple(values) for values in block_values])
+    squares, degrees = variances.residual_squares(logs.to_numpy(), block_numbers)
+    # The cells of a block scatter alike. So the variance of the block is the sum of their squares, divided by
+    # the sum of their degrees. bincount() makes these sums.
+    squares_of_block = np.bincount(block_numbers, squares)
+    degrees_of_block = np.bincount(block_numbers, degrees)
+    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
+    variance_of_block: np.ndarray = squares_of_block / known_degrees
+    # An index array: each cell gets the entry of its block.
+    variance_of_cell: np.ndarray = variance_of_block[block_numbers]
+    return variance_of_cell

@@ -26,7 +26,7 @@ from vcsbench.statistics import aggregation, calls, comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
-from vcsbench.statistics.noise import NO_NOISE, CellKey, Noise, noise_by_metric
+from vcsbench.statistics.noise import NO_NOISE, CellKey, CellPair, Noise, noise_by_metric
 
 Row = Mapping[Any, Any]
 
@@ -43,9 +43,10 @@ class Aggregation:
     ) -> None:
         """Take the rows of `frame`: one per run, or one per published cell.
 
-        `order` maps the keys of cells (axes and other columns) to their values in order. `whole` has the same
-        columns and more cells; None if `frame` has all cells. The noise is that of `whole`, because all cells
-        of a study show how noisy the machine is.
+        `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
+        whose values name a block (cells that are measured next to each other). `whole` is the aggregation of
+        all cells if `frame` has only some of them: the noise comes from all, because all show how noisy the
+        machine is.
         """
         self.frame = frame
         self.order = order
@@ -53,7 +54,8 @@ class Aggregation:
         self.keys = list(order)
         self.is_measured = aggregation.is_measured(frame)
         self._whole = whole
-        # Each is a function of the statistic that reduces the runs. Several tables use the same results.
+        # Several tables need the same results, so each is stored. An argument is the statistic that reduces
+        # runs to one number: self.rounds("median").
         self.rounds = cache(self._aggregate_rounds)
         self.undisturbed_rounds = cache(self._aggregate_undisturbed_rounds)
         self.cells = cache(self._aggregate_cells)
@@ -95,11 +97,12 @@ class Aggregation:
         return metric.why_missing if is_counted else None
 
     def select(self, definition: TableDefinition) -> Aggregation:
-        """Return the aggregation of the cells that a table selects, with the table's additional keys.
+        """Return the aggregation of the rows of a table, which depend on four keys of its definition:
 
-        Keys of the definition: `where` selects cells. `by: [run]` names columns of the measurements that
-        identify rows like axes do: a row per cell and run. `each: [reads, renames]` gives each cell a row for
-        each of these counts. `reduce` is the statistic of published rows to take (default: median).
+        - `where: {cache: cold}` selects the cells with this value.
+        - `by: [run]` separates the values of a column: a cell has a row for run 1, and another for run 2.
+        - `each: [reads, renames]` gives each cell two rows, with its number of reads and of renames.
+        - `reduce: best` selects this statistic of published numbers that have several (default: median).
         """
         by = definition.get("by", [])
         each = definition.get("each", [])
@@ -116,11 +119,12 @@ class Aggregation:
             order[COUNT] = list(each)
         all_cells = self
         if takes_statistic or by or each:
-            # These keys change the rows, such as to one per run. So the noise must be that of the new rows.
+            # The rows are other ones now, such as one per run. So the noise must be estimated from these.
             all_cells = Aggregation(frame, order, self.block)
         if not where:
             return all_cells
         selected = aggregation.rows_where(frame, where)
+        # The noise still comes from all cells, not only from the selected ones.
         return Aggregation(selected, order, self.block, whole=all_cells)
 
 
@@ -146,16 +150,19 @@ def make_tables(
     """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
     `frame` has a row per run, or per published cell. `order` has the axes with their values in the order of
-    the rows. Columns are comparisons.COLUMNS and the axes. Example: `{"compare": {"axis": "format",
-    "baseline": "f6", "candidates": ["f7"]}}` gives rows such as `{"command": "log", "baseline": "f6",
-    "candidate": "f7", "ratio": 1.3, "call": "faster"}`. A cell or pair has no row if it has neither a value
-    nor a code why it has none (column `withheld`).
+    the rows. `block` are the axes whose values name a block (cells that are measured next to each other).
+
+    Columns are comparisons.COLUMNS and the axes. Example: `{"compare": {"axis": "format", "baseline": "f6",
+    "candidates": ["f7"]}}` gives rows such as `{"command": "log", "baseline": "f6", "candidate": "f7",
+    "ratio": 1.3, "call": "faster"}`. A row without a value has a code in the column `withheld`, such as
+    `untraced`. A cell or pair with neither a value nor a code has no row.
     """
     everything = Aggregation(frame, order, block)
-    # Aggregating takes most of the time. So tables that select the same rows, by the values of these keys,
-    # share one Aggregation.
+    # Aggregating takes most of the time. So tables with equal values of these keys, which select the same
+    # rows, share one Aggregation.
     selecting_keys = ["where", "by", "each"]
-    # Only published numbers have a row for each statistic, from which the key `reduce` selects.
+    # Published numbers may have a row for each statistic, such as `median` and `best`. Then the key `reduce`
+    # selects rows, too.
     if STATISTIC in frame:
         selecting_keys.append("reduce")
     # By the values of the keys as text: `[{"cache": "cold"}, null, null]`.
@@ -204,28 +211,12 @@ def _compare(
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
-    """Return the rows of a table of comparisons in their order, with calls if the numbers were measured.
+    """Return the rows of a table of comparisons in their order, one for each pair of compared cells.
 
-    The noise of published numbers is not known, so they have no calls.
+    Measured rows get a call (the outcome, such as `faster`). Published rows get none, because the noise of
+    published numbers is not known.
     """
-    # Ratios come from the rounds, whose runs are reduced by `statistic`. The numbers of cells are medians by
-    # default, because counts may be 0.
-    statistic = _statistic_of_rounds(definition)
-    cells = selection.cells(definition.get("reduce", MEDIAN))
-    # Other programs make a run slower, but do not change its counts.
-    undisturbed_rounds = selection.undisturbed_rounds(statistic) if metric.is_duration else None
-    noise = selection.noise(metric.name, statistic)
-    comparer = _Comparer(
-        axis=compare["axis"],
-        keys=selection.keys,
-        metric=metric,
-        limits=limits,
-        noise=noise,
-        why_missing=selection.why_missing(metric),
-        cells=_with_metric(cells, metric),
-        rounds=selection.rounds(statistic),
-        undisturbed_rounds=undisturbed_rounds,
-    )
+    comparer = _make_comparer(selection, definition, compare, metric, limits)
     records = []
     for candidate in compare["candidates"]:
         records += comparer.rows_of((compare["baseline"], candidate))
@@ -236,11 +227,38 @@ def _compare(
         table = table.assign(flags=run_columns.same_binaries(table, selection.frame, keys))
     if selection.is_measured and not table.empty:
         # 0 for counts, NaN if unknown.
-        duplicate_sd = math.sqrt(noise.duplicates.variance)
+        duplicate_sd = math.sqrt(comparer.noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # Rows that differ only in the candidate stand together, with the candidates as the study lists them.
     order = {**selection.order, "candidate": list(compare["candidates"])}
     return in_order(table, order, [*keys, "candidate"])
+
+
+def _make_comparer(
+    selection: Aggregation,
+    definition: TableDefinition,
+    compare: ComparisonDefinition,
+    metric: Metric,
+    limits: Limits,
+) -> _Comparer:
+    """Return the comparer of a table, with the frames of cells and of rounds (passes over all cells)."""
+    # Ratios come from the rounds, whose runs are reduced by `statistic`. A cell's own number is the median of
+    # its rounds by default, because a count may be 0, which would make a geometric mean 0.
+    statistic = _statistic_of_rounds(definition)
+    cells = selection.cells(definition.get("reduce", MEDIAN))
+    # Other programs make a run slower, but do not change its counts.
+    undisturbed_rounds = selection.undisturbed_rounds(statistic) if metric.is_duration else None
+    return _Comparer(
+        axis=compare["axis"],
+        keys=selection.keys,
+        metric=metric,
+        limits=limits,
+        noise=selection.noise(metric.name, statistic),
+        why_missing=selection.why_missing(metric),
+        cells=_with_metric(cells, metric),
+        rounds=selection.rounds(statistic),
+        undisturbed_rounds=undisturbed_rounds,
+    )
 
 
 def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
@@ -297,11 +315,12 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def _levels(
     selection: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a row per cell with the cell's own value, or with a code why the value is withheld.
+    """Return a row per cell with its level, which is the cell's own value, compared with nothing.
 
     By default, a measured time is the geometric mean of the rounds' geometric means, as in comparisons. Any
     other metric may be 0, so its value is the median of the rounds' medians. `n` is the number of rounds with
-    a value. A cell with neither a value nor a code has no row.
+    a value. A cell whose value must not be shown has a code instead (_why_level_withheld). A cell with
+    neither a value nor a code has no row.
     """
     keys = selection.keys
     if metric.takes_mean and selection.is_measured:
@@ -316,22 +335,28 @@ def _levels(
     records = []
     for cell, round_count in zip(cells.to_dict("records"), round_counts, strict=True):
         n = _measuring_rounds(round_count, metric)
-        row_flags = cell["flags"].split()
-        if _has_several_hosts(cell):
-            row_flags.append(Flag.HOSTS_DIFFER)
-        # One round is enough for a traced count, which has no scatter.
-        if not metric.once and limits.has_few_rounds(n):
-            row_flags.append(Flag.LOW_N)
         point = {key: cell[key] for key in keys}
-        # A level compares nothing.
+        # These columns name the two sides of a comparison.
         point |= dict.fromkeys(SIDES, "")
-        # A count has no share of start-up.
+        # The share of start-up (process start and connection) in the time. A count has no such share.
         fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
         numbers = {"n": n, FIXED_SHARE: fixed_share}
         value = cell[metric.name]
+        row_flags = _flags_of_level(cell, n, metric, limits)
         withheld = _why_level_withheld(cell, keys, value, why_missing)
         records.append(table_row(point, value, row_flags, numbers, withheld=withheld))
     return _without_empty(rows_frame(records, keys))
+
+
+def _flags_of_level(cell: Row, n: int, metric: Metric, limits: Limits) -> list[str]:
+    """Return the flags of a cell's runs, and the flags about its hosts and its number of rounds `n`."""
+    row_flags = cell["flags"].split()
+    if _has_several_hosts(cell):
+        row_flags.append(Flag.HOSTS_DIFFER)
+    # A traced count (`once`) comes from one separate run and has no scatter, so it needs no more rounds.
+    if not metric.once and limits.has_few_rounds(n):
+        row_flags.append(Flag.LOW_N)
+    return row_flags
 
 
 def _has_several_hosts(cell: Row) -> bool:
@@ -343,10 +368,12 @@ def _why_level_withheld(
 ) -> WithheldCode | None:
     """Return the code why a level (a cell's own value) must not be shown, None if it may.
 
-    Rounds whose commands did different work, or that ran on several hosts, must not be averaged.
-    `why_missing` is the code of a cell without a value (NaN); None if the table leaves out such cells.
+    Rounds whose commands did different work, or that ran on several hosts, must not be averaged. A cell
+    without a value (NaN) gets the code `why_missing`, such as UNTRACED. This code is None if the table leaves
+    out such cells.
     """
-    # refusal() needs the works of each side of a comparison by name. The cell is one side without a name.
+    # refusal() compares cells, by their names, and also the rounds of each cell. This cell is alone, so it
+    # needs no name.
     refusal = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
     # Unknown work (same_work.UNKNOWN) is no obstacle, because nothing is compared.
     if refusal and refusal.flag == same_work.OTHER:
@@ -404,54 +431,67 @@ class _Comparer:
     def rows_of(self, sides: tuple[str, str]) -> list[dict[str, Any]]:
         """Return a table row for each pair of cells that differ only in the compared axis.
 
-        `sides` are the values of the two cells on this axis, such as ("f6", "f7"). Rounds of the same number
-        and host are paired. Both sides of a round share the drift of the machine, so the drift cancels in
-        their quotient. The column `ratio` is the geometric mean of the quotients of all rounds. The column
-        `value` is the difference in per cent: 50 for the ratio 1.5.
+        `sides` are the values of the two cells on this axis, such as ("f6", "f7"). A row is `{"command":
+        "log", "baseline": "f6", "candidate": "f7", "ratio": 1.5, "value": 50.0, "n": 3, "flags": "low-n",
+        ...}`. The ratio is the geometric mean of the quotients of all rounds that both cells have. In a
+        round, they ran next to each other, so the drift of the machine cancels in their quotient.
         """
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
         cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, self.metric.name))
-        # Cases are the values that both cells share, such as ("log", "cold").
+        # Both are by case: the values that both cells of a pair share, such as ("log", "cold").
         round_pairs = self._pair_rounds(self.rounds, sides)
         ratios = _ratios_by_case(round_pairs, self.shared, self.metric)
         means = _means_by_case(round_pairs, self.shared, self.metric)
-        # Only for the flag DISTURBED: without disturbed runs, the other side is faster.
-        undisturbed_ratios: dict[CellKey, Estimate] = {}
-        if self.undisturbed_rounds is not None:
-            undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
-            undisturbed_ratios = _ratios_by_case(undisturbed, self.shared, self.metric)
+        undisturbed_ratios = self._undisturbed_ratios(sides)
         records = []
         for pair in cell_pairs.to_dict("records"):
-            where = {key: pair[key] for key in self.shared}
-            case = tuple(where.values())
-            cell_pair = (self._cell_key(where, sides[0]), self._cell_key(where, sides[1]))
+            shared_values = {key: pair[key] for key in self.shared}
+            case = tuple(shared_values.values())
+            baseline_key = self._cell_key(shared_values, sides[0])
+            candidate_key = self._cell_key(shared_values, sides[1])
+            cell_pair = (baseline_key, candidate_key)
             # The scatter of a few rounds is replaced by the noise that the study shows for these two cells.
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
-            round_flags = []
-            # The product is negative if one ratio is above 1 and the other below.
-            if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
-                round_flags.append(Flag.DISTURBED)
-            if self.limits.has_few_rounds(ratio.n):
-                round_flags.append(Flag.LOW_N)
-            if not self.noise.are_in_turns(cell_pair):
-                round_flags.append(Flag.NOT_IN_TURNS)
+            round_flags = self._flags_of_rounds(ratio, undisturbed_ratio, cell_pair)
             paired_rounds = _PairedRounds(ratio, means.get(case, {}), round_flags)
-            records.append(self._row_of_pair(where, sides, pair, paired_rounds))
+            records.append(self._row_of_pair(shared_values, sides, pair, paired_rounds))
         return records
 
+    def _undisturbed_ratios(self, sides: tuple[str, str]) -> dict[CellKey, Estimate]:
+        """Return the ratios by case without the runs that other programs disturbed; {} if there are none."""
+        if self.undisturbed_rounds is None:
+            return {}
+        round_pairs = self._pair_rounds(self.undisturbed_rounds, sides)
+        return _ratios_by_case(round_pairs, self.shared, self.metric)
+
+    def _flags_of_rounds(
+        self, ratio: Estimate, undisturbed_ratio: Estimate, cell_pair: CellPair
+    ) -> list[str]:
+        """Return the flags about the rounds of two cells: disturbed, too few, or not measured in turns."""
+        round_flags: list[str] = []
+        # Without the disturbed runs, the other side is faster: one ratio is above 1, and one is below.
+        if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
+            round_flags.append(Flag.DISTURBED)
+        if self.limits.has_few_rounds(ratio.n):
+            round_flags.append(Flag.LOW_N)
+        if not self.noise.are_in_turns(cell_pair):
+            round_flags.append(Flag.NOT_IN_TURNS)
+        return round_flags
+
     def _pair_rounds(self, rounds: pd.DataFrame, sides: tuple[str, str]) -> pd.DataFrame:
+        """Return a row per pair of rounds of the two sides, which have the same number and host."""
         rounds = _with_metric(rounds, self.metric)
         return pair_rows(rounds, self.axis, sides, [*self.shared, "host", "round"])
 
-    def _cell_key(self, where: Mapping[str, str], side: str) -> CellKey:
+    def _cell_key(self, shared_values: Mapping[str, str], side: str) -> CellKey:
         """Return the values of a cell in the order of its keys: ("log", "f6", "cold")."""
-        values = {**where, self.axis: side}
+        values = {**shared_values, self.axis: side}
         return tuple(values[key] for key in self.keys)
 
     def _row_of_pair(
         self,
-        where: Mapping[str, str],
+        shared_values: Mapping[str, str],
         sides: tuple[str, str],
         pair: Row,
         paired_rounds: _PairedRounds,
@@ -459,50 +499,61 @@ class _Comparer:
         """Return the table row of two cells, with the code `withheld` if they must not be compared.
 
         Example: {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.5, "value": 50.0, "n": 5,
-        ...}. `where` has the values of axes that both cells share. `pair` has the columns of both cells, with
-        the endings _baseline and _candidate, and the `quotient` of their own numbers.
+        ...}. `pair` has the columns of both cells, with the endings _baseline and _candidate.
+
+        The cells are divided in two ways. `pair["quotient"]` is the quotient of their own numbers, each from
+        all rounds of its cell. The column `ratio` is the mean quotient of the rounds that both cells have.
+        The column `value` has one of the two in per cent: 50 for 1.5.
         """
         ratio = paired_rounds.ratio
-        hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
-        has_several_hosts = len(hosts) > 1
-        # Work that differs by design (is_unchecked) is allowed.
-        works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
-        refusal = None
-        if not any(same_work.is_unchecked(work) for work in works.values()):
-            refusal = same_work.refusal(same_work.name_of(where, self.shared), works)
+        has_several_hosts = len(_hosts_of_pair(pair)) > 1
+        refusal = self._refusal(shared_values, sides, pair)
         withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=has_several_hosts)
-
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
         if has_several_hosts:
             row_flags.append(Flag.HOSTS_DIFFER)
         if refusal:
             row_flags.append(refusal.flag)
-
-        numbers: dict[str, float] = {}
-        # A reader would use the ratio of different work in spite of the flag, so the row has no ratio then.
-        if not refusal:
-            numbers |= ratio_columns(ratio)
-            # Counts have no start-up.
-            if not self.metric.exact:
-                numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
+        numbers = self._numbers_of_pair(pair, ratio, is_refused=refusal is not None)
         if withheld is None:
             numbers |= paired_rounds.means
-        # ratio_columns() counts all common rounds, also for a traced count.
-        numbers["n"] = _measuring_rounds(ratio.n, self.metric)
-
-        # `value` comes from the cells' own numbers, but for durations from the ratio over the rounds.
+        # The value of a duration comes from the ratio, so both columns agree. That of any other metric comes
+        # from the cells' own numbers, which are medians by default.
         compared_ratio = pair["quotient"]
         if self.metric.is_duration and math.isfinite(ratio.value):
             compared_ratio = ratio.value
         return table_row(
-            {**where, "baseline": sides[0], "candidate": sides[1]},
+            {**shared_values, "baseline": sides[0], "candidate": sides[1]},
             100 * (compared_ratio - 1),
             row_flags,
             numbers,
             withheld=withheld,
             detail=refusal.reason if refusal else "",
         )
+
+    def _refusal(
+        self, shared_values: Mapping[str, str], sides: tuple[str, str], pair: Row
+    ) -> same_work.Refusal | None:
+        """Return why the works of two cells forbid a comparison; None if they allow it."""
+        works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
+        # Work that differs by design is allowed.
+        if any(same_work.is_unchecked(work) for work in works.values()):
+            return None
+        return same_work.refusal(same_work.name_of(shared_values, self.shared), works)
+
+    def _numbers_of_pair(self, pair: Row, ratio: Estimate, *, is_refused: bool) -> dict[str, float]:
+        """Return the columns of the ratio and of the start-up of two cells, and their common rounds `n`."""
+        numbers: dict[str, float] = {}
+        # A reader would use the ratio of different work in spite of the flag, so the row has no ratio then.
+        if not is_refused:
+            numbers |= ratio_columns(ratio)
+            # A time contains start-up (process start and connection), and a count does not.
+            if not self.metric.exact:
+                numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
+        # ratio_columns() counts all common rounds, but a traced count comes from one separate run.
+        numbers["n"] = _measuring_rounds(ratio.n, self.metric)
+        return numbers
 
     def _why_withheld(
         self,
@@ -514,9 +565,6 @@ class _Comparer:
     ) -> WithheldCode | None:
         """Return the code why the row of a pair has no value; None for a row without a code.
 
-        A row without a code has no value if a cell lacks the value and `why_missing` is None, as in published
-        numbers. _without_empty() removes such rows.
-
         Of several reasons, the first one below counts, because the user can act on that one first. A missing
         value, for example, is of no interest before all cells are measured on one host.
         """
@@ -525,6 +573,7 @@ class _Comparer:
         if has_several_hosts:
             return WithheldCode.HOSTS_DIFFER
         if any(math.isnan(pair[f"{self.metric.name}_{side}"]) for side in SIDES):
+            # None for published numbers, for example: a row without value and code is left out of the table.
             return self.why_missing
         # Valid runs of different rounds were not measured next to each other.
         if ratio.n == 0:
@@ -533,6 +582,11 @@ class _Comparer:
         if math.isnan(ratio.value):
             return WithheldCode.ZERO
         return None
+
+
+def _hosts_of_pair(pair: Row) -> set[str]:
+    """Return the hosts that measured the two cells. A cell has its hosts as text, separated by blanks."""
+    return {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
@@ -548,33 +602,35 @@ def _statistic_of_rounds(definition: TableDefinition) -> str:
 def _ratios_by_case(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[CellKey, Estimate]:
-    """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
+    """Return the ratio of each comparison: the geometric mean of baseline / candidate over its rounds.
+
+    Its interval comes from the scatter of these few rounds alone, without the noise of the study.
 
     `round_pairs` has a row per comparison, host and round. The result is by case, the values that both cells
     share in the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. A comparison whose rounds
-    include a 0 has the ratio NaN, with `n` as the number of its rounds.
+    include a 0 has the ratio NaN, with `n` as the number of all its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
-    # All comparisons get a ratio by Student's t. Then the ratios of constant counts and of comparisons with a
-    # 0 are replaced.
     ratios = {}
     # Groups of one column take a tenth of the time of groups of all columns.
-    for name, logs in groups["log"]:
-        ratios[_case_of_group(name, shared)] = ratio_interval(logs)
+    for group, logs in groups["log"]:
+        ratios[_case_of_group(group, shared)] = ratio_interval(logs)
+    # Counts that are the same in all rounds have a ratio with an interval of no width.
     if metric.exact:
-        for name, pairs in groups:
+        for group, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
             if constant is not None:
-                ratios[_case_of_group(name, shared)] = constant
-    # Without the round with a 0, the other rounds would show too small a difference. So the comparison has no
-    # ratio at all.
+                ratios[_case_of_group(group, shared)] = constant
+    # A round with a 0 has no quotient (NaN). Without it, the other rounds would show too small a difference.
+    # So the comparison has no ratio at all.
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
-    for name, rounds_with_zero in group_rows(round_pairs[has_zero], shared):
-        case = _case_of_group(name, shared)
-        # `n` of the ratio so far counts only the rounds without a 0.
-        ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(rounds_with_zero))
+    for group, rounds_with_zero in group_rows(round_pairs[has_zero], shared):
+        case = _case_of_group(group, shared)
+        number_without_zero = ratios[case].n
+        number_with_zero = len(rounds_with_zero)
+        ratios[case] = replace(NO_ESTIMATE, n=number_without_zero + number_with_zero)
     return ratios
 
 
@@ -601,14 +657,17 @@ def _means_by_case(
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     # A round without a value of one side (NaN), or with a 0, counts for neither side.
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
+    # A column per side, the baseline first.
     logs = np.log(values[is_common].to_numpy(float))
-    # The columns of `logs` have the order of MEANS.
-    columns = {name: logs[:, column] for column, name in enumerate(comparisons.MEANS)}
-    groups = group_rows(round_pairs[is_common].assign(**columns), shared)
-    means = np.exp(groups[[*comparisons.MEANS]].mean())
+    # The logarithms already have the names of their means, which exp() makes geometric ones.
+    common_rounds = round_pairs[is_common].assign(
+        baseline_mean=logs[:, 0], candidate_mean=logs[:, 1]
+    )
+    mean_logs = group_rows(common_rounds, shared)[["baseline_mean", "candidate_mean"]].mean()
+    means = np.exp(mean_logs)
     by_case = {}
-    for name, record in zip(means.index, means.to_dict("records"), strict=True):
-        by_case[_case_of_group(name, shared)] = record
+    for group, means_of_sides in zip(means.index, means.to_dict("records"), strict=True):
+        by_case[_case_of_group(group, shared)] = means_of_sides
     return by_case
 
 

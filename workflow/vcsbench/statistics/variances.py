@@ -41,17 +41,19 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
 
 
 def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of squared residuals of each cell, and its degrees of freedom, as two arrays by cell.
+    """Return how much the rounds of each cell scatter: the sum of squared residuals, and its degrees.
 
     `logs` has the logarithms of times: a row per cell, and a column per round (NaN if missing). `blocks` has
-    the number of each cell's block, such as [0, 0, 1]. A residual is what is left of a logarithm without the
-    mean of its cell, and without that of its round in the block (two-way analysis of variance). Example: two
-    cells of a block with the rounds [1, 2] and [5, 6] have residuals of 0, because both rose by 1. The sum
-    divided by its degrees is the variance of one round of this cell. A cell with one round, or alone in its
-    block, has the sum 0 and 0 degrees.
+    the number of each cell's block (cells that are measured next to each other), such as [0, 0, 1]. The two
+    arrays of the result have an entry per cell. The sum divided by its degrees of freedom is the variance of
+    one round.
+
+    A slow minute of the machine makes all cells of a block slower, and cancels in the ratio of two cells. So
+    a residual is a logarithm minus the mean of its cell, and minus the drift that all cells of the block
+    share in this round (two-way analysis of variance). Example: two cells of a block have the rounds [1, 2]
+    and [5, 6]. Their residuals are 0, because both rose by 1. A cell with one round, or alone in its block,
+    has the sum 0 and 0 degrees.
     """
-    # A slow minute of the machine makes all cells of a block slower, and cancels in the ratio of two cells.
-    # So a residual must not contain the slow minute either.
     squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)

@@ -202,17 +202,17 @@ def describe_missing_tree(tree: str, revision: int) -> str:
 
 
 def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int = 0) -> str:
-    """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
+    """Return in a clause why a cell cannot write the tree of its repository; "" if it can, or writes none.
 
     Example: "ruby has 2 paths named .svn, which a working copy cannot hold, so its tree cannot be checked
     out". `count` counts paths of the tree, which is `behind` revisions older than the youngest one.
     """
     # What the command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
-    # True for an export or a checkout to {target}: only their command lines also have {tree}.
-    writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     has_working_copy = bool(subjects & {"working_copy", "changed_working_copy"})
     has_tree = bool(subjects & {"tree", "built_tree"})
+    # The command exports or checks out {tree} to {target}. Other commands with a {target} lack {tree}.
+    writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     # Counting takes minutes in a large repository, and is needed only for a cell that writes a tree.
     if not (writes_target or has_working_copy or has_tree):
         return ""
@@ -223,9 +223,9 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     if odd_paths.impossible:
         number = _number_of_paths(odd_paths.impossible)
         return f"{name} has {number} {IMPOSSIBLE_PATHS}, so its tree cannot be written"
-    # An export can write paths named .svn, which a working copy cannot hold.
-    is_checkout = writes_target and bool({"checkout", "co"} & set(recipe["argv"].split()))
-    if odd_paths.reserved and (is_checkout or has_working_copy):
+    # An exported tree can have paths named .svn, and a working copy cannot. The command may make one itself.
+    checks_out_target = writes_target and bool({"checkout", "co"} & set(recipe["argv"].split()))
+    if odd_paths.reserved and (has_working_copy or checks_out_target):
         number = _number_of_paths(odd_paths.reserved)
         return f"{name} has {number} {RESERVED_PATHS}, so its tree cannot be checked out"
     return ""

@@ -272,9 +272,11 @@ def _not_removed(path: Path, error: OSError) -> UserError:
 
 
 def _remove_while_written(path: Path, above: int) -> None:
-    """Remove a path, also while a process that a killed job has left still makes files in it.
+    """Remove a file or folder, and try again while another process still makes files in the folder.
 
-    Raise UserError if the path cannot be removed within ENDS_IN_S, and OSError on a read-only file system.
+    A killed job may leave such a process, which ends soon. `above` is the descriptor of the folder around the
+    path. Raise UserError if the path cannot be removed within ENDS_IN_S, and OSError on a read-only file
+    system.
     """
     deadline = time.monotonic() + ENDS_IN_S
     while True:
@@ -285,7 +287,7 @@ def _remove_while_written(path: Path, above: int) -> None:
             # A job has a message of its own for a storage that became read-only, so this error is passed on.
             if error.errno == errno.EROFS:
                 raise
-            # A process, which will end soon, made a file between listing a folder and removing the folder.
+            # The process made a file after the folder was emptied, and before the folder was removed.
             is_being_written = error.errno == errno.ENOTEMPTY
             if not is_being_written or time.monotonic() > deadline:
                 raise _not_removed(path, error) from None

@@ -94,7 +94,8 @@ class ChangedWorkingCopy(Subject):
     def _make_working_copy(self) -> FolderBackup:
         """Check out and change the working copy, set `changed`, and return a backup of the working copy.
 
-        Also check out `idle_copy`, an empty working copy.
+        Also check out `idle_copy`, an empty working copy. The command runs on it before a cold run, so that
+        the client's own files are in the cache.
         """
         # A killed process with the same id may have left this folder.
         remove_path(self.path)
@@ -119,13 +120,13 @@ class ChangedWorkingCopy(Subject):
             self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
         else:
             self.changed = self._change_files()
-        # A commit has to go to the server, if there is one. origin() returns the URL of the tree on the
-        # server, such as svn://host:40123/x/trunk.
+        # A commit goes to the URL in the working copy, which is still that of the checkout. origin() returns
+        # the URL for the cell, such as svn://host:40123/x/trunk. Each cell that commits has an origin().
         assert self.origin
-        served_root_url = self.origin().removesuffix(tree_path)
-        # Without a server, the URL is that of the checkout already.
-        if not served_root_url.startswith("file:"):
-            set_root(self.working_copy, served_root_url)
+        root_url_of_cell = self.origin().removesuffix(tree_path)
+        is_served = not root_url_of_cell.startswith("file:")
+        if is_served:
+            set_root(self.working_copy, root_url_of_cell)
         # A commit also changes the client's database, .svn/wc.db.
         files_to_copy = [DATABASE, *self.changed]
         return FolderBackup(self.working_copy, self.path / "backup", files_to_copy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,21 +92,13 @@ class FossilCheckout(Checkout):
         path.mkdir()
         clone = path / FOSSIL_FILE
         run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
-        # The clone will lack the check-ins of trunk among the newest `commits` check-ins of all branches.
-        (number_lacking,) = query_database(clone, TRUNK_OF_NEWEST, self.commits)
-        # The list begins with the newest check-in. The last one, `newest`, is the newest that stays.
-        *lacking, newest = newest_checkins(clone, int(number_lacking) + 1)
-        run_fossil(temporary, "open", clone, newest, "--workdir", path)
-        if lacking:
-            run_fossil(temporary, "purge", "checkins", *lacking, cwd=path)
-            # A cluster is a list of artifacts, such as check-ins. The server names only clusters and
-            # artifacts outside of them, so a client with the newest cluster would fetch nothing.
-            clusters = query_database(clone, CLUSTERS)
-            if clusters:
-                run_fossil(temporary, "purge", "artifacts", *clusters, cwd=path)
-            # `purge` has moved check-ins and clusters to a store, from which Fossil could restore them.
-            for number in query_database(clone, "SELECT peid FROM purgeevent"):
-                run_fossil(temporary, "purge", "obliterate", number, "--force", cwd=path)
+        # Of the newest `commits` check-ins of all branches, those of trunk are removed from the clone.
+        (number_removed,) = query_database(clone, TRUNK_OF_NEWEST, self.commits)
+        # The list begins with the newest check-in. The last one is the newest of those that stay.
+        *removed, newest_left = newest_checkins(clone, int(number_removed) + 1)
+        run_fossil(temporary, "open", clone, newest_left, "--workdir", path)
+        if removed:
+            _remove_checkins(path, removed, temporary)
         return {}
 
     def _copy(self) -> None:
@@ -129,6 +122,19 @@ class FossilCheckout(Checkout):
             "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",
             self.origin(),
         )
+
+
+def _remove_checkins(path: Path, checkins: Sequence[str], home: Path) -> None:
+    """Remove check-ins from the clone at `path`, so that an update can fetch them."""
+    run_fossil(home, "purge", "checkins", *checkins, cwd=path)
+    # A cluster is a list of artifacts, such as check-ins. The server names only clusters, and artifacts that
+    # are in none. A clone that kept the newest cluster would seem to have all, and would fetch nothing.
+    clusters = query_database(path / FOSSIL_FILE, CLUSTERS)
+    if clusters:
+        run_fossil(home, "purge", "artifacts", *clusters, cwd=path)
+    # `purge` moves artifacts to a store in the clone, from which Fossil could restore them.
+    for number in query_database(path / FOSSIL_FILE, "SELECT peid FROM purgeevent"):
+        run_fossil(home, "purge", "obliterate", number, "--force", cwd=path)
 
 
 def _change(file: Path, statement: str, value: str | Path) -> None:

@@ -37,9 +37,13 @@ class CommittedRepository(Repository):
     is_written = True
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths of the copy that restore() makes. Raise UserError for a server on another machine."""
+        """Choose the prepared copy of round `number`, and set the paths of its private copy (restore).
+
+        `run` is the cell's private folder in this round, and `root` the checkout of vcsbench. Raise UserError
+        for a server on another machine.
+        """
         super().__init__(recipe, number, run, root)
-        # The key has the address of the other machine.
+        # The recipe has this key only if the user's own server is measured, on another machine.
         if "remote" in recipe:
             raise UserError(
                 f"{recipe['cell']}: vcsbench commits to its own copies only. Leave `server` out of the "
@@ -48,12 +52,14 @@ class CommittedRepository(Repository):
         workdir = WorkDir(recipe["storage"]["path"], root)
         # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-repository, with the id of this process.
         self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
-        # The served folder has the private copy and an empty repository, and none of the prepared copies.
+        # The server serves a new folder in place of that of the prepared copies. check() puts an empty
+        # repository into it, and restore() the private copy.
         self.path = self.private / "served" / self.name
         self.served = self.path.parent
         self.folders = [self.path]
         self.hooks = recipe.get("hooks", "")
-        # The first restore() sets both. `backup` puts the copy back after a commit.
+        # The first restore() sets both: the youngest revision of the private copy before a commit, and the
+        # backup that puts the copy back after a commit.
         self.base = 0
         self.backup: FolderBackup | None = None
 

@@ -267,29 +267,38 @@ def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int)
 def _move_back(
     refs: Sequence[GitRef], new_commits: set[str], parents: dict[str, list[str]]
 ) -> Iterator[GitRef]:
-    """Yield the refs, each moved back along first parents to a commit that is not in `new_commits`.
+    """Yield the refs of a clone that lacks `new_commits`: none of them may lead to one of these commits.
 
-    `parents` has the parents of each commit. If there are new commits, leave out annotated tags of them and
-    of objects that are no commits. Also leave out a ref if all commits on its way back are new.
+    A ref of a new commit is moved back along first parents, to the first commit that is not new. An annotated
+    tag, an object of its own that names a commit, cannot be moved, and is left out. A ref is also left out if
+    all commits on its way back are new. `parents` has the parents of each commit in the history.
     """
+    if not new_commits:
+        yield from refs
+        return
     for ref in refs:
+        # Only an annotated tag has `peeled`, the object that the tag names.
         is_annotated_tag = bool(ref.peeled)
-        # A tag may name a second tag, and that one a new commit: git before 2.45 returns only the second.
-        names_no_commit = is_annotated_tag and ref.peeled not in parents
-        if new_commits and names_no_commit:
+        # The tag names no commit but, for example, a second tag: git before 2.45 follows only the first one.
+        # The commit behind the second tag may be new, so the tag is left out.
+        if is_annotated_tag and ref.peeled not in parents:
             continue
+        # The commit of an annotated tag is `peeled`. That of any other ref is the object that it leads to.
         if ref.commit not in new_commits:
             yield ref
-            continue
-        # The name of the commit is a part of the tag, so the tag cannot be moved to another commit.
-        if is_annotated_tag:
-            continue
-        commit = ref.commit
-        while commit in new_commits and parents[commit]:
-            commit = parents[commit][0]
-        # The first commit of a history has no parent, and may be new as well.
-        if commit not in new_commits:
-            yield GitRef(ref.name, commit)
+        elif not is_annotated_tag:
+            old_commit = _find_old_commit(ref.commit, new_commits, parents)
+            if old_commit:
+                yield GitRef(ref.name, old_commit)
+
+
+def _find_old_commit(commit: str, new_commits: set[str], parents: dict[str, list[str]]) -> str:
+    """Return the first commit that is not new, on the way back along first parents; "" without one."""
+    while commit in new_commits:
+        if not parents[commit]:
+            return ""
+        commit = parents[commit][0]
+    return commit
 
 
 def add_commits(repository: Path, ref: str, number: int) -> None:

@@ -204,20 +204,22 @@ class Repository(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Choose the copy of the repository for round `number`. check() checks the copy."""
         super().__init__(recipe, number, run, root)
-        # The record is about all copies on the storage.
+        # The record of all copies on the storage, with the folder that has them.
         (file,) = self.records(recipe)
         self.record = cast("CopiesRecord", read_record(root / file))
         self.workdir = Path(self.record["place"])
         # How the files of the copies lie on the device. `apart` has copies that are not interleaved.
         self.layout = self.record["layout"]
+        # The rounds take the copies in turn: with three copies, round 4 has copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
+        # The repository with its format and state, which are in the names of copies, such as ruby.f7.pack.1.
         self.variant = variant_of(recipe["repository"])
         self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
         # A subclass may have a private copy of the prepared copy.
         self.path = self.prepared
         self.folders = [self.path]
-        # The server serves the folder of all copies, with an empty repository. A repository may have another
-        # name on the server than on the disk.
+        # The server serves the folder that has all copies, and an empty repository for idle runs. Both names
+        # are those in URLs, which can be other names than on the disk.
         system = self.variant.system
         self.served = self.workdir / REPOSITORIES
         self.name = system.name_on_server(self.path.name)

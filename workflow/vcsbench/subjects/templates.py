@@ -37,21 +37,22 @@ def make_template(
 ) -> TreeRecord:
     """Make the template at `path` if it is not complete, and return its record.
 
-    `make(path, temporary)` makes the template, with a private folder `temporary`, and returns further facts
-    for the record: {"path": ..., "entries": 500, "bytes": 4096, "state": "9f86...", ...}. The record of
-    trees/0123-tree is in trees/0123-tree.json. The state is a digest of names, sizes and times. A template
-    with another state is made again, because somebody has written to it. Without `check_state`, the state is
-    not compared: in a guest, files have other times. With `check_sizes`, the number of entries and the bytes
-    are compared. After an error, nothing of the template stays.
+    A template is a tree or file that is made once, and copied for each run. `make(path, temporary)` makes it,
+    with a private folder `temporary`, and returns further facts for the record: {"path": ..., "entries": 500,
+    "bytes": 4096, "state": "9f86...", ...}. The record of trees/0123-tree is in trees/0123-tree.json.
+
+    A template that somebody has changed is made again. By default, its state is compared with the record: a
+    digest of names, sizes and times. Without `check_state`, it is not: in a guest, for example, files have
+    other times. With `check_sizes`, the sizes are compared. After an error, nothing of the template stays.
     """
     record_file = _record_file(path)
     record = cast("TreeRecord", read_json(record_file))
     is_complete = path.exists() and "entries" in record
     if is_complete:
-        # The record of an unchanged template has all sizes that the template has now.
-        has_other_sizes = check_sizes and not _measure_sizes(path).items() <= record.items()
-        has_other_state = check_state and _read_state(path) != record.get("state")
-        if not has_other_sizes and not has_other_state:
+        # The sizes are a part of the record: {"entries": 500, ...}. A subset (<=) has equal values.
+        has_same_sizes = not check_sizes or _measure_sizes(path).items() <= record.items()
+        has_same_state = not check_state or _read_state(path) == record.get("state")
+        if has_same_sizes and has_same_state:
             return record
 
     # A template with a record counts as complete. This process may be killed, so the old record goes first.

@@ -36,11 +36,14 @@ BUILD_FOLDER = "here"
 
 
 class Tree(FilesystemSubject):
-    """A tree that a command reads to build an equal tree, or a store: the tree in another form.
+    """The input of a command that builds a tree, such as `cp`: a source tree, or a store of it.
 
-    The command's key `store` is the kind of the store, such as "git". Tree and store are templates on the
-    storage. Words: {source} and {store} are the path of what the command reads, {store_url} the path in a
-    URL. `idle` is the path of a store of an empty tree, with which a client starts without work.
+    - The source is the youngest tree of a repository, or a folder of the user, as plain files.
+    - A store is this tree in another form, such as a git repository with one commit. The command's key
+      `store` is the kind of the store.
+
+    Both are templates on the storage: they are made once, and serve many rounds. Words: {source} and {store}
+    are the path of what the command reads, {store_url} the path in a URL.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -48,23 +51,28 @@ class Tree(FilesystemSubject):
         axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
         require_axes("a tree", axes)
         super().__init__(recipe, number, run, root)
-        # The repository that has the tree; None if the source itself has it.
+        # The source is exported from this prepared repository. None: it is taken from a folder or repository
+        # that needs no preparation (Source.head).
         self.repository: Repository | None = None
         if self.reads_repository(recipe):
             self.repository = Repository(recipe, number, run, root)
-        # "" means that the command reads the tree itself.
+        # Such as "git". "" means that the command reads the source tree.
         self.store_kind = recipe.get("store", "")
+        # The functions that make and clean stores of this kind.
         self.store = STORES[self.store_kind]
-        # Only a store in which runs leave traces has a function that cleans it. keep_store() does nothing.
+        # Some programs write to the store that they read. Only their stores need to be cleaned. All others
+        # have the function keep_store(), which does nothing.
         self.gets_traces = self.store.clean is not keep_store
+        # The templates are below this folder, by names that begin with a digest of the repository's identity.
         self.workdir = WorkDir(recipe["storage"]["path"], root)
-        # The names of the templates begin with this digest of the identity of the repository's source.
         identity = recipe["repository"]["identity"]
         self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        # The copies that a timed run and an idle run read. An idle run, on an empty tree, only loads the
+        # client's own files into the page cache. check() replaces both paths if no copies are needed.
         self.path = self.filesystem.inside / "store"
-        self.idle = Path()
-        # The stores that commands read without a copy. Some programs write to the store that they read.
-        self.stores_in_use: list[Path] = []
+        self.idle = self.filesystem.inside / "idle"
+        # The templates of stores that the command reads without a copy, and to which it may write.
+        self.templates_in_use: list[Path] = []
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
@@ -76,29 +84,30 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
-        """Make the file system under test, and copy to it what the command reads: a tree, or a store of it.
+        """Put what the command reads on the file system under test: at `path`, and at `idle` for idle runs.
 
-        Set `size`, `folders` and `idle`, and `path` if the command reads the template itself, without a copy.
+        `path` is a store, or the source tree for a command without a store. `idle` is the same of an empty
+        tree. Also set `size` and `folders`.
         """
         # This makes the templates, and a file system with room for a tree and a store (content_bytes).
         super().check()
         self.size = self.store_record["content_bytes"]
         template = Path(self.store_record["path"])
-        idle_template = self._make_idle_store()
+        empty_template = self._make_empty_store()
         filesystem = self.recipe["filesystem"]
         is_storage = resolve(filesystem["root"], self.root) == self.workdir.storage
         if is_storage and not filesystem["make"]:
             # The file system under test is the storage, where the templates are. So no copies are needed.
             self.path = template
-            self.idle = idle_template
+            self.idle = empty_template
+            # A run may write to a store, so discard() refreshes the records of these.
             if self.store_kind:
-                self.stores_in_use = [template, idle_template]
+                self.templates_in_use = [template, empty_template]
         else:
-            self.idle = self.filesystem.inside / "idle"
             # copy_tree() shares no blocks of the disk. If copy and template did, the built tree could share
-            # these blocks as well. But only the measured strategy should decide what the built tree shares.
+            # these blocks as well. But only the measured command should decide what the built tree shares.
             copy_tree(template, self.path)
-            copy_tree(idle_template, self.idle)
+            copy_tree(empty_template, self.idle)
         self.folders = [self.path]
 
     def content_bytes(self) -> int:
@@ -108,7 +117,7 @@ class Tree(FilesystemSubject):
             return 0
         if self.repository:
             self.repository.check()
-        self._make_idle_store()
+        self._make_empty_store()
         return self.source_record["bytes"] + self.store_record["bytes"]
 
     def words(self) -> Words:
@@ -118,10 +127,10 @@ class Tree(FilesystemSubject):
         return _make_words(self.idle)
 
     def facts(self) -> SubjectFacts:
-        """Return facts about the repository, its tree, and what the command has read: `read`.
+        """Return facts about the repository, its source tree (`tree`), and what the command read (`read`).
 
-        `left_out` is the number of names that the store lacks, and `bytes` the size of the files' content.
-        Raise UserError if the file system was unmounted.
+        The command read a store or, if `store` is "", the source tree. `left_out` is the number of names of
+        the source that the store lacks. Raise UserError if the file system was unmounted.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -136,7 +145,7 @@ class Tree(FilesystemSubject):
         tree["entries"] = source["entries"]
         tree["bytes"] = source["content_bytes"]
         return {
-            # The type checker needs a new dictionary, because these facts have further, optional keys.
+            # A copy, because the type checker refuses the recipe's dictionary, whose type has fewer keys.
             "repository": {**repository},
             "tree": tree,
             "read": {
@@ -152,7 +161,7 @@ class Tree(FilesystemSubject):
         super().discard()
         # A run may have written to a store: git, for example, notes a work tree in its repository. Without a
         # refreshed record, the store would be made again.
-        for path in self.stores_in_use:
+        for path in self.templates_in_use:
             with suppress(UserError, OSError):
                 refresh_template_state(path)
 
@@ -169,8 +178,11 @@ class Tree(FilesystemSubject):
         """The facts about the store, or about the tree if the command reads the tree itself."""
         return self._make_store(self.digest, self.source_record)
 
-    def _make_idle_store(self) -> Path:
-        """Return the path of the store of an empty tree, which is made first if it does not exist."""
+    def _make_empty_store(self) -> Path:
+        """Return the path of the store of an empty tree, which is made first if it does not exist.
+
+        If the command reads the source tree, the path is that of an empty folder.
+        """
 
         def make_folder(path: Path, _: Path) -> TreeRecord:
             path.mkdir()
@@ -180,10 +192,10 @@ class Tree(FilesystemSubject):
         return Path(self._make_store("idle", empty)["path"])
 
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
-        """Return the record of the store of a tree. The store is made if it does not exist.
+        """Return the record of a store of the tree with the record `source`. Make the store if it is missing.
 
-        If the command reads the tree itself, return `source`, the record of the tree. The name of the store's
-        folder begins with `name`: trees/0123-git-89abcdef for "0123".
+        If the command needs no store, return `source` itself. The name of the store's folder begins with
+        `name`: trees/0123-git-89abcdef for "0123".
         """
         if not self.store_kind:
             return source
@@ -203,7 +215,8 @@ class Tree(FilesystemSubject):
             self.store.make(tree, path, home)
             return {"left_out": left_out}
 
-        # In a guest, the files have other times. The host has checked the store before.
+        # The state of a template has the times of its files, which are others in a guest. The host has made
+        # and checked the store before it started the guest.
         check_state = not self.recipe.get("is_in_guest")
         path = self.workdir.make(TREES_FOLDER) / folder
         return make_template(path, make_store, check_state=check_state)
@@ -228,9 +241,10 @@ class Tree(FilesystemSubject):
         return copy, len(left_out)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        """Put the tree at a path: an export of its repository or, without one, the source's youngest tree.
+        """Make the source tree at `path`, and return notes on names that had to be changed, if there are any.
 
-        Return notes on names that differ from those in the source, if there are any.
+        The tree is an export of the prepared repository, or is taken from its head (checkout_head).
+        make_template() also passes the private folder `temporary`, which is not needed here.
         """
         client = Programs(**self.recipe["build"]["client"])
         if self.repository:
@@ -238,8 +252,8 @@ class Tree(FilesystemSubject):
             run_client(client, "export", "-q", "--ignore-externals", pegged(url), path)
             return {}
         repository = self.recipe["repository"]
-        # The identity of a folder depends on the times of its files, which differ in a guest. With "", the
-        # folder is not compared with its identity.
+        # A folder must still have the identity that it had for the plan. The times of its files are a part of
+        # this identity, and differ in a guest. So "" leaves the comparison out there.
         identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
         command = shlex.join([*client.env_command(), client.find("svn")])
         return {"notes": checkout_head(repository["head"], path, command, identity)}
@@ -251,10 +265,17 @@ def _make_words(path: Path) -> Words:
 
 
 class BuiltTree(Subject):
-    """A tree that a strategy, such as `cp`, builds from a Tree, on its file system. {target} is its path."""
+    """The output of a command that builds a tree, such as `cp`, on the file system of its input, a Tree.
+
+    {target} is its path.
+    """
 
     def check(self) -> None:
-        """Set the paths and `counterpart`, the tree that the built tree has to equal. Reset the stores."""
+        """Set the paths and `counterpart` (the tree to compare with), and clean up as before each run.
+
+        The command reads a Tree: a source tree or a store, which is the same tree in another form, such as a
+        git repository. Raise UserError if it reads something else.
+        """
         if not isinstance(self.input, Tree):
             raise UserError(
                 "`commands`: a built tree is made of a tree. Add `input: tree` to the command."
@@ -262,13 +283,23 @@ class BuiltTree(Subject):
         self.tree = self.input
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
-        # From a store that lacks names, a strategy builds another tree, which is compared with nothing. The
-        # same is true for the output of a command with another kind of work, such as a single file.
-        is_whole = not self.tree.store_record.get("left_out")
-        if is_whole and self.recipe["work_kind"] == "built_tree":
-            # The files of such a tree have no keywords, and so no URL.
-            self.counterpart = (Path(self.tree.source_record["path"]), "")
+        self._choose_counterpart()
+        # This removes a built tree, and the traces of earlier runs in the store.
         self.restore()
+
+    def _choose_counterpart(self) -> None:
+        """Set `counterpart` to the source tree, if the built tree has to equal it."""
+        # A store may lack names: a git repository cannot have a file `.git`. A tree from it lacks them, too.
+        lacks_names = bool(self.tree.store_record.get("left_out"))
+        if lacks_names:
+            return
+        # Commands with another kind of work write something else than a tree, such as a single file.
+        if self.recipe["work_kind"] != "built_tree":
+            return
+        source_tree = Path(self.tree.source_record["path"])
+        # No command expands keywords such as $HeadURL$ here, so no URL in the files has to be normalised.
+        no_url = ""
+        self.counterpart = (source_tree, no_url)
 
     def words(self) -> Words:
         return {"target": str(self.path)}

@@ -163,7 +163,7 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 
 
 def make_pack(source: Path, path: Path, home: Path) -> None:
-    """Write the tree `source` to the file `path`.
+    """Write the tree `source` to the file `path`. No program runs, so the private folder `home` is not used.
 
     For each entry (file, folder or link), the file has a PACK_HEADER, the name, a NUL, the content and a NUL.
     A folder (kind d) has no content, and comes before its entries. The content of a symbolic link (l) is the

@@ -52,27 +52,39 @@ class WorkingCopy(FilesystemSubject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths. check() makes the file system and the templates, restore() the state before a run.
+        """Set the paths. Raise UserError if the study lacks the axis filesystem.
 
-        Raise UserError if the study lacks the axis filesystem.
+        check() makes the file system and the templates (trees that serve many runs). restore() makes the
+        state before a run.
         """
         require_axes("a working copy", {"filesystem": "filesystem" in recipe})
         super().__init__(recipe, number, run, root)
-        # The number of revisions that an update gets; None for a checkout.
+        # For an update: the number of revisions that it gets, 0 for one that changes nothing. None for a
+        # checkout, which begins without a working copy.
         self.behind = recipe.get("revisions_behind")
         self.repository = Repository(recipe, number, run, root)
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
         self.client = Programs(**recipe["build"]["client"])
-        # content_bytes() sets the revisions and, for an update, the path of the template.
+        # check() sets the real values (_make_templates): the youngest revision is only known then.
         self.revisions = (0, 0)
         self.template = ""
 
     def content_bytes(self) -> int:
         """Make the templates of this cell, and return the approximate bytes of a working copy.
 
-        Set `counterpart` (an export of the youngest revision, which the result has to equal) and `revisions`.
-        For an update, also set `template` (the path of a working copy at an older revision) and `urls`.
+        check() makes a file system with room for these bytes (FilesystemSubject).
+        """
+        export = self._make_templates()
+        # A working copy has each file twice: the working file and its pristine.
+        return 2 * export["bytes"]
+
+    def _make_templates(self) -> TreeRecord:
+        """Make the templates of this cell, set attributes about them, and return the record of the export.
+
+        - `counterpart`: an export of the youngest revision, which the result of a run has to equal.
+        - `revisions`: the revisions before and after a run.
+        - `template`, `urls`: only for an update, the path and the URL of a working copy at an older revision.
         """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
@@ -85,12 +97,11 @@ class WorkingCopy(FilesystemSubject):
             first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
             record = templates.working_copy(first)
             self.template = record["path"]
-            # The keyword $URL$ expands to the URL of the template in its files. A file that the update does
-            # not change keeps this text, although the working copy has the URL of the cell by then.
+            # svn has replaced the keyword $URL$ in files by the URL of the template. In files that the update
+            # does not change, this text stays, also if the cell reads from another URL.
             self.urls = [record["url"]]
         self.revisions = (first, youngest)
-        # A working copy has each file twice: the working file and its pristine.
-        return 2 * export["bytes"]
+        return export
 
     def words(self) -> Words:
         return {
@@ -108,9 +119,11 @@ class WorkingCopy(FilesystemSubject):
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
-        if self.behind is None:
+        is_checkout = self.behind is None
+        if is_checkout:
             return
-        # copy_tree() shares no disk blocks, because facts() counts the blocks that files share.
+        # copy_tree() copies all disk blocks. If the copy shared them with the template, facts() would count
+        # them as blocks that files of the working copy share.
         file_trees.copy_tree(self.template, self.path)
         assert self.origin
         if "remote" in self.recipe:
@@ -314,17 +327,10 @@ class WorkingCopyTemplates:
         disk or a working copy cannot hold the tree.
         """
 
-        # make_template() calls this if there is no such working copy yet.
-        def make(path: Path, _: Path) -> TreeRecord:
+        # make_template() calls this if there is no such working copy yet. No temporary folder is needed.
+        def make(path: Path, _temporary: Path) -> TreeRecord:
             self._check_tree(revision)
-            tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
-            counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
-            odd_paths = file_trees.OddPaths(*map(int, counts))
-            reason = file_trees.why_not_on_disk(
-                self.recipe, lambda: odd_paths, self.recipe.get("revisions_behind", 0)
-            )
-            if reason:
-                raise UserError(f"{reason}. Leave such cells out of the grid.")
+            self._check_odd_paths(revision)
             return self._run_client("checkout", revision, path, self.options)
 
         return self._make_template(f"{self.digest}-{revision}", make)
@@ -338,22 +344,41 @@ class WorkingCopyTemplates:
         return self._make_template(f"{self.digest}-{revision}-export", make)
 
     def _check_tree(self, revision: int) -> None:
-        """Raise UserError if the youngest tree was not at its path in a revision: nothing could update it."""
+        """Raise UserError if the tree, such as trunk, was at another path in a revision, or did not exist.
+
+        Then a working copy at that revision could not be updated to the youngest tree.
+        """
         tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
+        # The client follows the youngest tree back to the revision, and prints its path there: ^/trunk.
         options = ("info", "--show-item", "relative-url", f"-r{revision}")
         try:
-            # Such as ^/trunk. For a tree that was moved since, it is the path in that revision.
             printed = run_client(self.client, *options, self._tree_url)
         except ProgramError:
             # The revision has no such tree. The client can read the repository: it made the export before.
             printed = ""
-        path = urllib.parse.unquote(printed.removeprefix("^"), errors="surrogateescape")
-        if path != os.path.normpath(f"/{tree}"):
+        path_then = urllib.parse.unquote(printed.removeprefix("^"), errors="surrogateescape")
+        path_now = os.path.normpath(f"/{tree}")
+        if path_then != path_now:
             name = self.recipe["repository"]["name"]
             missing = file_trees.describe_missing_tree(tree, revision)
             raise UserError(
                 f"{name} {missing}. Leave such cells out of the grid, or name another folder by TREE=."
             )
+
+    def _check_odd_paths(self, revision: int) -> None:
+        """Raise UserError if the tree at a revision has odd paths, which a disk or working copy cannot hold.
+
+        Examples are a name of 300 bytes, and a path named .svn.
+        """
+        tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
+        # The task "odd paths" prints two numbers: of paths that no disk can hold, and of paths named .svn.
+        counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
+        odd_paths = file_trees.OddPaths(*map(int, counts))
+        # This number is only a part of the reason's text.
+        behind = self.recipe.get("revisions_behind", 0)
+        reason = file_trees.why_not_on_disk(self.recipe, lambda: odd_paths, behind)
+        if reason:
+            raise UserError(f"{reason}. Leave such cells out of the grid.")
 
     def _make_template(self, name: str, make: Callable[[Path, Path], TreeRecord]) -> TreeRecord:
         path = self.workdir.make(FOLDER) / name

@@ -244,12 +244,14 @@ class GitStore(FileStore):
         set_pack_times([pack for pack in stored if pack.parent == path / PACKS])
 
     def facts(self, path: Path) -> dict[str, Any]:
+        """Return the numbers of commits (`youngest`), packs and refs, and the ref of HEAD, for results."""
         shape = read_git_shape(path)
         refs_count = shape.refs
         head = os.fsdecode((path / "HEAD").read_bytes()).removeprefix("ref: ").strip()
         if shape.has_reftable:
-            # Only git can read a reftable, which also has the real HEAD. Symbolic refs do not count: their
-            # lines have a text, and all others are empty.
+            # Only git can read a reftable, which has all refs and the real HEAD. For each ref, git prints a
+            # line: for a symbolic ref, the ref to which it leads, and for any other ref an empty line. Only
+            # the empty lines count.
             symbolic_targets = run_git(path, "for-each-ref", "--format=%(symref)").splitlines()
             refs_count = symbolic_targets.count(b"")
             head = read_head(path)
@@ -277,17 +279,22 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
         return ""
     if shape.loose_objects:
         return f"it has {shape.loose_objects} loose objects"
-    # Geometric packs of a short history may be one: two packs of a similar size become one.
-    has_many_packs = upkeep in MANY_PACKS_UPKEEPS
-    if has_many_packs and shape.packs < 2 and upkeep != Upkeep.GEOMETRIC:
-        return f"it has {shape.packs} pack, and not many"
-    if not has_many_packs and shape.packs != 1:
+    # The number of packs. For the geometric upkeep, any number is right, even one for a short history. But
+    # each pack must have at least twice the objects of the next smaller one.
+    if upkeep == Upkeep.GEOMETRIC:
+        # From the smallest pack to the largest.
+        counts = shape.packed_objects
+        is_geometric = all(larger >= 2 * smaller for smaller, larger in pairwise(counts))
+        if not is_geometric:
+            return (
+                f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
+            )
+    elif upkeep in MANY_PACKS_UPKEEPS:
+        if shape.packs < 2:
+            return f"it has {shape.packs} pack, and not many"
+    elif shape.packs != 1:
         return f"it has {shape.packs} packs, and not one"
-    # In a geometric progression, each pack has at least twice the objects of the one before.
-    counts = shape.packed_objects
-    is_geometric = all(larger >= 2 * smaller for smaller, larger in pairwise(counts))
-    if upkeep == Upkeep.GEOMETRIC and not is_geometric:
-        return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
+    # Each other part must exist in the upkeeps that have it, and in no other.
     for part, exists, is_expected in (
         ("bitmap", shape.has_bitmap, upkeep in BITMAP_UPKEEPS),
         ("multi-pack index", shape.has_midx, upkeep in MIDX_UPKEEPS),
