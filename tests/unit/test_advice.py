@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from unit.answered import answered
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision
-from vcsbench.advice.advise import AdviceSettings, advise, describe_counts
-from vcsbench.advice.answer_texts import NO_DIFFERENCE, describe_pair_difference
-from vcsbench.advice.candidates import with_candidates
+from vcsbench.advice.advise import AdviceSettings, advise, find_less_work
+from vcsbench.advice.averages import with_averages
 from vcsbench.advice.cards import ADVICE, make_card
 from vcsbench.advice.case_groups import CaseGroup, Temperature
 from vcsbench.advice.decision import WeightedOperation, find_cases
@@ -26,6 +26,12 @@ from vcsbench.advice.steps import plan_steps
 from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED
+from vcsbench.report.answer_texts import (
+    NO_DIFFERENCE,
+    describe_less_work,
+    describe_pair_difference,
+)
+from vcsbench.report.card_texts import describe_aggregate, describe_lines, describe_notes
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits, classify_call
 from vcsbench.statistics.estimates import NO_ESTIMATE
@@ -76,16 +82,16 @@ def test_decide_that_depends_returns_the_simplest_rule():
     is_better = [(cell["command"], cell["cache"]) == ("log", "cold") for cell in cells]
     pairs = zip(cells, is_better, strict=True)
     made = card(*(row(1.5 if better else 0.6, **cell) for cell, better in pairs))
-    assert made.answer.kind == AnswerKind.DEPENDS
+    assert answered(made).kind == AnswerKind.DEPENDS
     rule = find_rule(made.cases, "f6", "f6", LIMITS)
     assert rule == {"f7": [COLD_LOG], "f6": [WARM_LOG, CaseGroup("export")]}
-    answer = card(row(1.9, command="export"), row(0.77)).answer
+    answer = answered(card(row(1.9, command="export"), row(0.77)))
     assert answer.short == "depends" and answer.value == "f7"
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
     for_each = re.findall(r"(f\d) (?:for|if) (\w+)", answer.effect)
     assert for_each == [("f7", "export"), ("f6", "log"), ("f7", "you")]
     assert "Decided" not in answer.sentence
-    answer = card(row(1.9, command="export"), row(0.77), NOISY).answer
+    answer = answered(card(row(1.9, command="export"), row(0.77), NOISY))
     assert answer.kind == AnswerKind.DEPENDS and answer.effect.endswith("Decided: 2 of 3 cases")
 
 
@@ -108,14 +114,14 @@ def test_rule_tells_a_command_with_a_blank_in_its_name_from_another_one():
         "f6": [WARM_LOG],
         "f7": [CaseGroup("svn checkout"), COLD_LOG, CaseGroup("checkout")],
     }
-    answer = card(*won, *lost).answer
+    answer = answered(card(*won, *lost))
     assert answer.effect.startswith("f6 for warm log, otherwise f7; ")
 
 
 def test_answer_that_depends_has_the_largest_gain_of_all_groups():
     # Commands without a server come later.
     dump = row(3.0, command="dump", access="")
-    answer = card(row(1.2), dump, row(1 / 1.5, command="export")).answer
+    answer = answered(card(row(1.2), dump, row(1 / 1.5, command="export")))
     assert answer.kind == AnswerKind.DEPENDS
     assert re.findall(r"up to ([\d.]+x)", answer.effect) == ["3.0x"]
 
@@ -129,13 +135,13 @@ def test_single_lost_case_is_named_and_makes_no_rule():
         for packing in ("nopack", "pack")
     ]
     exports[0] = row(1 / 1.4, command="export")
-    answer = card(*logs, *exports).answer
+    answer = answered(card(*logs, *exports))
     assert (answer.kind, answer.value) == (AnswerKind.VALUE, "f7")
     assert "cold log 2.0x faster, cold export 1.4x slower" in answer.sentence
     assert "3 faster, 1 slower, 5 undecided" in answer.sentence
     # If all exports lose, they are a kind of case.
     lost = [row(1 / 1.4, command="export", access=access) for access in accesses]
-    assert card(*logs, *lost).answer.kind == AnswerKind.DEPENDS
+    assert answered(card(*logs, *lost)).kind == AnswerKind.DEPENDS
 
 
 @pytest.mark.parametrize(("other", "best"), [(1.15, "f6"), (1.35, "f7")])
@@ -168,19 +174,19 @@ def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
 
 
 def test_answer_on_one_case_has_no_number_of_cases():
-    assert card(NOISY).answer.effect == "wide interval"
-    assert card(NOISY, START_UP).answer.effect == "wide interval in 1 of 2 cases"
+    assert answered(card(NOISY)).effect == "wide interval"
+    assert answered(card(NOISY, START_UP)).effect == "wide interval in 1 of 2 cases"
 
 
 def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
     rows = (row(1.5), row(0.5, command="export"))
     parts = [("log", 90), ("export", 10)]
     workload = [WeightedOperation(name, weight, {"command": name}) for name, weight in parts]
-    assert card(*rows).answer.kind == AnswerKind.DEPENDS
-    assert card(*rows, workload=workload).answer.value == "f7"
+    assert answered(card(*rows)).kind == AnswerKind.DEPENDS
+    assert answered(card(*rows, workload=workload)).value == "f7"
     turned = [replace(operation, weight=100 - operation.weight) for operation in workload]
-    assert card(*rows, workload=turned).answer.value == "f6"
-    (note,) = card(row(1.5), workload=workload).notes
+    assert answered(card(*rows, workload=turned)).value == "f6"
+    (note,) = describe_notes(card(row(1.5), workload=workload))
     assert "export (10 %)" in note
 
 
@@ -193,13 +199,13 @@ def test_workload_weighs_the_cases_that_fit_the_picks():
     ]
     made = card(*logs, row(1 / 1.4, command="export"), workload=workload)
     # 60 x ln 1.3 is more than 40 x ln 1.4, and 20 x ln 1.3 is less.
-    assert made.answer.value == "f7"
+    assert answered(made).value == "f7"
     for picks in ({"access": "http"}, {"access": "http", "format": "f6"}):
-        assert made.answer_for(picks).value == "f7"
+        assert answered(made, picks).value == "f7"
     # An undecided case does not show the loss of the present value, and takes no weight from the others.
     noisy = [row(0.9, NOISE, access=access) for access in ("svn", "file")]
     made = card(logs[0], *noisy, row(1 / 1.4, command="export"), workload=workload)
-    assert made.answer_for({"format": "f6"}).value == "f7"
+    assert answered(made, {"format": "f6"}).value == "f7"
 
 
 def test_decide_with_a_workload_keeps_the_reference_in_a_tie():
@@ -225,12 +231,12 @@ def test_workload_without_a_decided_case_changes_no_answer():
     rows = [row(1.5), NOISY]
     for where in ({"command": "commit"}, {"cache": "hot-os"}):
         workload = [WeightedOperation("mine", 100, where)]
-        assert card(*rows, workload=workload).answer == card(*rows).answer
+        assert answered(card(*rows, workload=workload)) == answered(card(*rows))
     over_svn = [WeightedOperation("mine", 100, {"access": "svn"})]
     both = [row(1.5), row(1.5, access="svn")]
     plain, weighted = card(*both), card(*both, workload=over_svn)
-    assert weighted.answer_for({"access": "http"}) == plain.answer_for({"access": "http"})
-    assert weighted.answer != plain.answer
+    assert answered(weighted, {"access": "http"}) == answered(plain, {"access": "http"})
+    assert answered(weighted) != answered(plain)
 
 
 def test_decide_does_not_count_mostly_start_up_against_a_value():
@@ -275,7 +281,7 @@ SLOWER_EXPORT = row(1 / 1.5, command="export")
     ],
 )
 def test_answer_on_a_cost_names_each_value_and_recommends_none(rows, kind, short, effect):
-    answer = card(*rows, question=COST).answer
+    answer = answered(card(*rows, question=COST))
     assert (answer.kind, answer.short, answer.effect) == (kind, short, effect)
     assert answer.value == ("f6" if kind == AnswerKind.EQUAL else "")
     assert answer.sentence.lower() == f"{effect}.".lower()
@@ -283,17 +289,33 @@ def test_answer_on_a_cost_names_each_value_and_recommends_none(rows, kind, short
 
 def test_effects_below_the_margin_are_counted_and_not_named():
     made = card(row(2.0), row(1.02, access="svn"), row(1 / 1.03, access="file"))
-    assert made.answer.effect.startswith("cold log 2.0x faster (of 3 cases ")
+    assert answered(made).effect.startswith("cold log 2.0x faster (of 3 cases ")
     assert made.shown == ["access"]
+
+
+@pytest.mark.parametrize(
+    ("not_packed", "effect"),
+    [
+        # Only packed cases gain.
+        (1.0, "cold log (packed) 2.0x to 3.0x faster (of 4 cases 2 faster, 0 slower, 2 equal)"),
+        (2.5, "cold log 2.0x to 3.0x faster (of 4 cases 4 faster, 0 slower)"),
+    ],
+)
+def test_gains_of_one_value_name_the_value(not_packed, effect):
+    rows = []
+    for access, packed in (("http", 2.0), ("svn", 3.0)):
+        rows.append(row(packed, access=access, packing="pack"))
+        rows.append(row(not_packed, access=access, packing="nopack"))
+    assert answered(card(*rows)).effect == effect
 
 
 def test_gains_over_the_reference_are_apart_from_cases_that_do_not_compare_it():
     rows = [row(0.5, candidate="f4"), row(2.0), row(1.5, command="export")]
-    answer = card(*rows, reference="f4").answer
+    answer = answered(card(*rows, reference="f4"))
     assert answer.effect == "cold log 4.0x faster; against f6: cold export 1.5x faster"
     assert (answer.value, answer.against) == ("f7", "f4")
     # All cases compare f6.
-    answer = card(*rows[1:], reference="f6").answer
+    answer = answered(card(*rows[1:], reference="f6"))
     assert answer.against == "f6" and "against" not in answer.effect
 
 
@@ -301,7 +323,7 @@ def test_reference_that_a_case_does_not_compare_counts_there_as_its_baseline():
     to_f8 = {**row(3.0, command="export"), "baseline": "f7", "candidate": "f8"}
     rows = [row(1.0, candidate="f8"), to_f8]
     assert decision.recommend(cases(*rows), "f6", LIMITS) == (AnswerKind.VALUE, "f8")
-    answer = card(*rows).answer
+    answer = answered(card(*rows))
     assert (answer.value, answer.against) == ("f8", "f6")
     assert answer.effect.startswith("against f7: cold export 3.0x faster; ")
 
@@ -316,13 +338,13 @@ def test_advise_keeps_the_first_measured_start_in_a_tie(tmp_path, start, is_cost
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])
     rows = [row(1.0), row(0.5, candidate="f8")]
     (made,) = advise(settings, frame, [(DEFINITION, rows)]).cards
-    assert (made.reference, made.answer.value) == (kept, "" if is_cost else kept)
+    assert (made.reference, answered(made).value) == (kept, "" if is_cost else kept)
 
 
 def test_answer_names_the_only_other_value_if_the_baseline_is_best():
-    assert card(row(0.5)).answer.against == "f7"
+    assert answered(card(row(0.5))).against == "f7"
     both = card(row(0.5), row(0.4, candidate="f8"))
-    assert both.answer.against == "the slowest other"
+    assert answered(both).against == "the slowest other"
 
 
 def test_axis_with_one_value_distinguishes_no_cases():
@@ -333,7 +355,7 @@ def test_axis_with_one_value_distinguishes_no_cases():
 def test_cost_without_the_reference_in_a_decided_case_is_undecided():
     # The chain of decided comparisons does not lead to f6.
     rows = [row(1 / 1.3, NOISE), {**row(0.5), "baseline": "f7", "candidate": "f8"}]
-    assert card(*rows, question=COST).answer.kind == AnswerKind.UNDECIDED
+    assert answered(card(*rows, question=COST)).kind == AnswerKind.UNDECIDED
 
 
 def test_advise_on_questions_about_one_axis_uses_the_cells_and_values_of_each(tmp_path):
@@ -357,15 +379,15 @@ def test_advise_on_questions_about_one_axis_uses_the_cells_and_values_of_each(tm
     ]
     local, cost = advise(settings, frame, [(definition, rows), (of_svn, costs)], grid).cards
     assert [case.where["command"] for case in local.cases] == ["log"]
-    assert (local.answer.value, local.reference, local.missing) == ("file", "http", [])
-    assert (cost.answer.short, cost.reference) == ("up to 2.0x slower", "svn")
+    assert (answered(local).value, local.reference, local.missing) == ("file", "http", [])
+    assert (answered(cost).short, cost.reference) == ("up to 2.0x slower", "svn")
 
 
 def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
     """Return the card of builds; candidates named `again` have the binaries of the baseline."""
     flagged = [{**r, "flags": "same-binaries" if r["candidate"] == "again" else ""} for r in rows]
     question = CardQuestion("format", "Is it faster?", aggregate=True)
-    return with_candidates(card(*flagged, question=question), mean)
+    return with_averages(card(*flagged, question=question), mean)
 
 
 CACHES = ["SVNInMemoryCacheSize 1048576", "SVNCacheRevProps on"]
@@ -471,7 +493,7 @@ def test_answer_is_slower_only_than_the_value_that_it_is_compared_with():
         # In one case, f8 is faster than f7. Both are faster than f6.
         call = "" if (access, packing) == ("http", "nopack") else NOISE
         rows += [row(2.0, **where), row(2.8, call, candidate="f8", **where)]
-    answer = card(*rows).answer
+    answer = answered(card(*rows))
     assert (answer.kind, answer.value, answer.against) == (AnswerKind.VALUE, "f7", "f6")
     assert answer.effect == "2.0x faster (of 7 cases 7 faster, 0 slower)"
 
@@ -481,7 +503,7 @@ def test_answer_that_depends_names_the_best_value_that_it_is_slower_than():
         row(1.3, command="export"),
         row(2.4, command="export", candidate="f8"),
     ]
-    answer = card(row(2.0), row(1.0, candidate="f8"), *exports).answer
+    answer = answered(card(row(2.0), row(1.0, candidate="f8"), *exports))
     assert (answer.kind, answer.value, answer.against) == (AnswerKind.DEPENDS, "f7", "f6")
     assert answer.effect == (
         "f7 for log, f8 for export; "
@@ -497,7 +519,7 @@ def test_value_against_itself_is_slower_than_the_fastest_other():
         row(1.4, command="export", candidate="f8"),
         row(0.8, command="export", access="svn", candidate="f8"),
     ]
-    answer = card(*logs, *export).answer
+    answer = answered(card(*logs, *export))
     assert (answer.kind, answer.value) == (AnswerKind.VALUE, "f6")
     assert answer.against == "the slowest other (where it is slower: the fastest)"
     # Without the access, the text would contradict itself.
@@ -508,7 +530,7 @@ def test_value_against_itself_is_slower_than_the_fastest_other():
 def test_case_that_lacks_the_present_value_is_undecided_for_it():
     to_f8 = row(1.0, NOISE, candidate="f8")
     made = card(row(2.0), to_f8, row(2.0, cache="hot-os"), row(1.5, cache="hot-os", candidate="f8"))
-    effect = made.answer_for({"format": "f8"}).effect
+    effect = answered(made, {"format": "f8"}).effect
     assert effect.endswith("of 2 cases 1 faster, 0 slower, 1 undecided)")
 
 
@@ -532,7 +554,7 @@ COLD_F7_WARM_F8 = [row(2.0), row(0.5, cache="hot-os", candidate="f8")]
 def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(
     rows, present, kind, sentence
 ):
-    answer = card(*rows).answer_for({"format": present} if present else {})
+    answer = answered(card(*rows), {"format": present} if present else {})
     assert answer.kind == kind and answer.sentence.startswith(sentence)
 
 
@@ -543,7 +565,7 @@ def test_answer_sentence_has_at_most_25_words(seed):
     for n, (command, access, cache) in enumerate(itertools.product(*values)):
         ratio = 1 + ((seed * 37 + n * 17) % 50 - 20) / 25
         rows.append(row(ratio, command=command, access=access, cache=cache))
-    answer = card(*rows).answer
+    answer = answered(card(*rows))
     assert len(answer.sentence.split()) <= 25, answer.sentence
 
 
@@ -583,22 +605,22 @@ def test_factors_below_10_percent_are_percentages(ratios, text):
 def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
     calls = ["equal" if 0.96 < ratio < 1.04 else "" for ratio in ratios]
     rows = [row(*of, access=f"{n}") for n, of in enumerate(zip(ratios, calls, strict=True))]
-    answer = on_builds(*(rows or [row(1.0, NOISE)])).answer
+    answer = answered(on_builds(*(rows or [row(1.0, NOISE)])))
     assert (answer.short, answer.kind) == (short, kind)
 
 
 def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     again = row(0.97, "equal", candidate="again")
     made = on_builds(again, row(0.8))
-    (only,) = made.candidates
+    (only,) = describe_aggregate(made)
     assert re.findall(r"f7|[\d.]+x", only.short) == ["f7", "1.2x"]
     checks = {pair.candidate: pair.is_noise_check for case in made.cases for pair in case.pairs}
     assert checks == {"again": True, "f7": False}
     mean = replace(NO_ESTIMATE, value=1.01, low=0.98, high=1.04)
-    line = on_builds(again, row(0.8), mean=lambda *_: mean).lines[0]
+    line = describe_lines(on_builds(again, row(0.8), mean=lambda *_: mean))[0]
     assert line.endswith(" 1.0 % faster (2.0 % slower to 4.0 % faster), no difference shown.")
     alone = on_builds(row(0.8, candidate="again"))
-    assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
+    assert (answered(alone).short, list(describe_aggregate(alone))) == ("no other build", [])
 
 
 @pytest.mark.parametrize(
@@ -617,7 +639,7 @@ def test_average_of_a_build_is_compared_with_the_same_build(average, noise, is_l
         for name, (value, low, high) in {"f7": average, "again": noise}.items()
     }
     made = on_builds(*rows, mean=lambda _, sides: estimates[sides[1]])
-    _, line = made.lines
+    _, line = describe_lines(made)
     assert (" exceeds " in line, re.findall(r"[\d.]+ %", line)) == (is_larger, shown)
 
 
@@ -626,9 +648,9 @@ def test_advise_on_builds_has_the_measured_average_and_no_situations(tmp_path):
     question = CardQuestion("format", "Build?", aggregate=True)
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])
     (made,) = advise(settings, frame).cards
-    assert "average 1.3x slower" in made.answer.effect
+    assert "average 1.3x slower" in answered(made).effect
     advice = advise(settings, frame, [(DEFINITION, [row(0.8, flags="same-binaries")])])
-    assert advice.situations == [] and advice.cards[0].answer.short == "no other build"
+    assert advice.situations == [] and answered(advice.cards[0]).short == "no other build"
 
 
 def test_advise_keeps_a_choice_with_an_invalid_round_and_compares_rounds_of_all(tmp_path):
@@ -701,38 +723,38 @@ def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
     assert {s.why for s in advice.situations} == {WhyNoBest.SEVERAL_HOSTS}
     cells = math.prod(len(values) for axis, values in VALUES.items() if axis != "format")
     message = FLAGS["hosts-differ"].sentence
-    assert (formats.answer.kind, formats.cases) == (AnswerKind.NOT_COMPARED, [])
-    assert formats.notes == [f"{cells} comparisons left out: {message}"]
-    assert formats.answer_for({"command": "log"}).kind == AnswerKind.NOT_COMPARED
-    assert formats.answer_for({"command": "dump"}).kind == AnswerKind.NOT_MEASURED
+    assert (answered(formats).kind, formats.cases) == (AnswerKind.NOT_COMPARED, [])
+    assert describe_notes(formats) == [f"{cells} comparisons left out: {message}"]
+    assert answered(formats, {"command": "log"}).kind == AnswerKind.NOT_COMPARED
+    assert answered(formats, {"command": "dump"}).kind == AnswerKind.NOT_MEASURED
     # Both sides of these are on one host.
-    assert packing.answer.kind == AnswerKind.VALUE and packing.notes == []
+    assert answered(packing).kind == AnswerKind.VALUE and describe_notes(packing) == []
     of_builds = replace(settings, questions=[replace(questions[0], aggregate=True)])
     (build,) = advise(of_builds, frame).cards
-    assert (build.lines, build.notes) == (formats.notes, [])
+    assert describe_lines(build) == describe_notes(formats)
 
 
 def test_less_work_leaves_out_comparisons_of_several_hosts():
     definition = {"compare": {**DEFINITION["compare"], "metric": "read_calls"}}
     of = row(2.0, "less")
-    (sentence,) = describe_counts([(definition, [of])], 10)
+    sentence = describe_less_work(*find_less_work([(definition, [of])], 10))
     assert sentence.startswith("f7: 2.0x fewer") and "cases" not in sentence
-    assert describe_counts([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []
+    assert find_less_work([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []
 
 
 def test_answer_without_a_difference_from_the_reference_recommends_nothing():
     # f7 wins over f8, which nobody has here, and is undecided against f6.
     to_f8 = {**row(0.5), "baseline": "f7", "candidate": "f8"}
     made = card(row(1.0, NOISE), to_f8)
-    assert (made.answer.short, made.answer.value) == (NO_DIFFERENCE, "")
-    assert made.answer.effect == "of 1 cases 1 undecided"
+    assert (answered(made).short, answered(made).value) == (NO_DIFFERENCE, "")
+    assert answered(made).effect == "of 1 cases 1 undecided"
     assert plan_steps([made], {}).steps == []
     # The reference itself is recommended if it wins over f8.
-    assert card(row(1.0), row(0.5, candidate="f8")).answer.value == "f6"
+    assert answered(card(row(1.0), row(0.5, candidate="f8"))).value == "f6"
 
 
 def test_answer_of_bounded_comparisons_only_is_nearly_equal():
     made = card(row(1.05, call="bounded"))
-    assert (made.answer.kind, made.answer.short) == (AnswerKind.UNDECIDED, "nearly equal")
+    assert (answered(made).kind, answered(made).short) == (AnswerKind.UNDECIDED, "nearly equal")
     both = card(row(1.05, call="bounded"), row(1.3, call="undecided", cache="hot-os"))
-    assert both.answer.short == "undecided"
+    assert answered(both).short == "undecided"

@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 
+from unit.answered import answered
 from unit.synthetic import AXES as VALUES
 from unit.synthetic import rows_frame
 from unit.test_tables import frame_of
@@ -13,6 +14,7 @@ from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.capacity_card import make_capacity_card
 from vcsbench.advice.questions import read_questions
 from vcsbench.codes import AnswerKind
+from vcsbench.report.card_texts import describe_aggregate, describe_lines
 
 (QUESTION,) = read_questions(
     {"readers": {"question": "How many clients?", "doubles": "latency_p95_ms"}}, {}
@@ -47,9 +49,9 @@ def row(readers, factor, **where):
 def test_capacity_card_has_the_number_and_its_interval(factors, effect):
     rows = [row(readers, factor) for readers, factor in factors.items()]
     card = make_capacity_card(QUESTION, rows, AXES, [], [])
-    assert card.answer.effect == f"many clients: {effect}"
-    assert card.answer.kind == AnswerKind.COST
-    assert card.question.aggregate and card.cases == [] and card.answer.value == ""
+    assert answered(card).effect == f"many clients: {effect}"
+    assert answered(card).kind == AnswerKind.COST
+    assert card.question.aggregate and card.cases == [] and answered(card).value == ""
 
 
 @pytest.mark.parametrize(
@@ -58,21 +60,21 @@ def test_capacity_card_has_the_number_and_its_interval(factors, effect):
 )
 def test_capacity_card_names_the_latency_of_its_question(metric, name):
     (question,) = read_questions({"readers": {"question": "How many?", "doubles": metric}}, {})
-    answer = make_capacity_card(question, [row("2", 3.0)], AXES, [], []).answer
+    answer = answered(make_capacity_card(question, [row("2", 3.0)], AXES, [], []))
     assert answer.sentence.startswith(f"The {name} is at least twice as long from 2 clients on")
 
 
 def test_capacity_card_after_one_round_has_no_interval():
     one_round = {"low": math.nan, "high": math.nan, "n": 1.0}
     rows = [row("2", 1.5, **one_round), row("4", 3.0, **one_round)]
-    answer = make_capacity_card(QUESTION, rows, AXES, [], []).answer
+    answer = answered(make_capacity_card(QUESTION, rows, AXES, [], []))
     assert answer.effect == "many clients: 4 clients (3.0x that of 1 client)"
     assert "95 %" not in answer.sentence
 
 
 def test_capacity_card_has_an_answer_for_each_case():
     card = make_capacity_card(QUESTION, [row("2", 3.0), row("2", 1.1, access="svn")], AXES, [], [])
-    assert [answer.short for answer in card.candidates] == [
+    assert [answer.short for answer in describe_aggregate(card)] == [
         "many clients over http: 3.0x as long with 2 clients as with 1 client",
         "many clients over svn: 1.10x as long with 2 clients as with 1 client",
     ]
@@ -81,8 +83,10 @@ def test_capacity_card_has_an_answer_for_each_case():
 def test_capacity_card_without_a_comparison_has_the_reason():
     grid = [{"cell": "a", "readers": "2", "skip": "no svn"}]
     card = make_capacity_card(QUESTION, [], AXES, grid, [])
-    assert card.answer.kind == AnswerKind.NOT_MEASURED
-    assert [line.partition(":")[2] for line in card.lines] == [" 1 cell not measured: no svn."]
+    assert answered(card).kind == AnswerKind.NOT_MEASURED
+    assert [line.partition(":")[2] for line in describe_lines(card)] == [
+        " 1 cell not measured: no svn."
+    ]
 
 
 def load(readers, server, clients, **where):
@@ -98,18 +102,19 @@ def test_capacity_card_has_the_loads_of_each_case_at_its_number():
     ]
     card = make_capacity_card(QUESTION, rows, AXES, [], [], loads)
     # http doubles with 4 clients, and svn has no larger number than 2.
-    assert [re.findall(r"\d+", line) for line in card.lines] == [
+    assert [re.findall(r"\d+", line) for line in describe_lines(card)] == [
         ["4", "24", "50"],
         ["2", "5", "87"],
     ]
-    assert "over http" in card.lines[0] and "over svn" in card.lines[1]
+    assert "over http" in describe_lines(card)[0] and "over svn" in describe_lines(card)[1]
 
 
 @pytest.mark.parametrize(
     "loads", [[], [load("4", 5.0, 80.0)], [load("2", math.nan, 80.0)], [load("2", 5.0, math.nan)]]
 )
 def test_capacity_card_without_loads_at_its_number_has_no_line(loads):
-    assert make_capacity_card(QUESTION, [row("2", 3.0)], AXES, [], [], loads).lines == []
+    made = make_capacity_card(QUESTION, [row("2", 3.0)], AXES, [], [], loads)
+    assert describe_lines(made) == []
 
 
 def traffic_frame(**columns):
@@ -137,13 +142,13 @@ def test_advise_has_the_loads_of_runs_without_an_elapsed_time(tmp_path):
     settings = AdviceSettings(axes, ["command"], ["command", "repo", "cache"], [QUESTION])
     (card,) = advise(settings, frame, [(latency, [row("2", 3.0)])]).cards
     # 0.4 s and 2 s of the 4 s of both processors.
-    (line,) = card.lines
+    (line,) = describe_lines(card)
     assert re.findall(r"\d+", line) == ["2", "10", "50"]
     invalid = frame.assign(flags="requests-failed")
     invalid.loc[: len(measured) - 1, "flags"] = measured["flags"]
     for other in (frame.drop(columns="clients_cpu_s"), invalid):
         (card,) = advise(settings, other, [(latency, [row("2", 3.0)])]).cards
-        assert card.lines == []
+        assert describe_lines(card) == []
 
 
 def test_advise_takes_the_tables_of_the_latency(tmp_path):
@@ -154,5 +159,5 @@ def test_advise_takes_the_tables_of_the_latency(tmp_path):
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [QUESTION])
     tables = [(latency, [row("2", 3.0)]), (median, [row("2", 9.0)])]
     (card,) = advise(settings, frame, tables).cards
-    assert len(card.candidates) == 1 and "3.0x" in card.answer.effect
+    assert len(describe_aggregate(card)) == 1 and "3.0x" in answered(card).effect
     assert advise(settings, frame, [(median, [row("2", 9.0)])]).cards == []

@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import make_study
-from vcsbench.advice.advise import describe_counts
+from vcsbench.advice.advise import find_less_work
 from vcsbench.codes import Call, WithheldCode
 from vcsbench.evidence import run_columns
 from vcsbench.measure.runs import Run
 from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.records import complete_run
+from vcsbench.report.answer_texts import describe_less_work
 from vcsbench.report.table_points import number_sentences
 from vcsbench.statistics.aggregation import add_metrics
 from vcsbench.statistics.findings import evaluate_findings
@@ -255,7 +256,7 @@ def test_less_work_counts_cases_of_both_directions(tmp_path):
     made = [(d, table(frame(tmp_path), d).astype(object)) for d in (DEVICE, CALLS)]
     # As a report reads the rows: None for a missing number.
     tables = [(d, rows.where(rows.notna(), None).to_dict("records")) for d, rows in made]
-    read, calls = describe_counts(tables, 10)
+    read, calls = map(describe_less_work, find_less_work(tables, 10))
     assert re.findall(r"^packed|[\d.]+x", read) == ["packed", "2.0x", "4.0x"]
     assert re.findall(r"^not packed|[\d.]+x", calls) == ["not packed", "2.6x", "3.0x"]
 

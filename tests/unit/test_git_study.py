@@ -10,7 +10,7 @@ from git_histories import FILE, Commit, Graph, make_git, make_work
 from project import DEFAULT, ROOT, needs
 from unit.study_grid import study_environment, study_grid
 from vcsbench import sources
-from vcsbench.advice.advise import AdviceSettings, _role_answers
+from vcsbench.advice.advise import AdviceSettings, _role_cards
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.axes import axis_of
 from vcsbench.axes.build_axis import why_no_sshd
@@ -25,6 +25,7 @@ from vcsbench.machine import Machine
 from vcsbench.measure.cell_setup import fill_template
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
+from vcsbench.report.card_texts import describe_role
 from vcsbench.run.environment_reader import open_environment
 from vcsbench.systems import GIT, SYSTEMS, fsfs
 from vcsbench.systems.plain_system import PlainSystem
@@ -388,13 +389,13 @@ def test_card_answers_by_other_metrics_for_those_for_whom_they_count():
     ]
     settings = AdviceSettings({"command": [], "upkeep": []}, ["command"], [], [question])
     # No table compares the bytes on the network.
-    (role,) = _role_answers(question, settings, tables)
-    assert role.scope == "For a busy server (server CPU time)"
-    assert role.answer.value == "bitmap"
-    assert role.text == (
+    (role,) = _role_cards(question, settings, tables)
+    assert describe_role(role).scope == "For a busy server (server CPU time)"
+    assert role.card.answer.value == "bitmap"
+    assert describe_role(role).text == (
         "one pack + bitmap: bare clone 8.0x, fetch 4.0x less (of 2 cases 2 less, 0 more)"
     )
-    assert _role_answers(CardQuestion("upkeep", "Which?"), settings, tables) == []
+    assert _role_cards(CardQuestion("upkeep", "Which?"), settings, tables) == []
 
 
 def test_card_by_an_exact_metric_counts_differences_from_the_margin_on():
@@ -406,12 +407,12 @@ def test_card_by_an_exact_metric_counts_differences_from_the_margin_on():
         row("clone", "bitmap", 1 / 1.02, call="more"),
         row("fetch", "bitmap", 1 / 1.03, call="more"),
     ]
-    (role,) = _role_answers(question, settings, [({"compare": compare}, small)])
-    assert role.answer.kind == AnswerKind.EQUAL
-    assert role.text == "equal: within 10 % in 2 of 2 cases"
+    (role,) = _role_cards(question, settings, [({"compare": compare}, small)])
+    assert role.card.answer.kind == AnswerKind.EQUAL
+    assert describe_role(role).text == "equal: within 10 % in 2 of 2 cases"
     large = [row("clone", "bitmap", 1.5), row("fetch", "bitmap", 1 / 1.02, call="more")]
-    (role,) = _role_answers(question, settings, [({"compare": compare}, large)])
-    assert role.text == (
+    (role,) = _role_cards(question, settings, [({"compare": compare}, large)])
+    assert describe_role(role).text == (
         "one pack + bitmap: bare clone 1.5x less (of 2 cases 1 less, 0 more, 1 equal)"
     )
 
@@ -425,5 +426,5 @@ def test_card_by_another_metric_keeps_the_first_measured_start_in_a_tie():
         row("clone", "many-packs", 0.5, call="more"),
     ]
     settings = AdviceSettings({"command": [], "upkeep": []}, ["command"], [], [question])
-    (role,) = _role_answers(question, settings, [({"compare": compare}, rows)])
-    assert role.answer.value == "bitmap"
+    (role,) = _role_cards(question, settings, [({"compare": compare}, rows)])
+    assert role.card.answer.value == "bitmap"

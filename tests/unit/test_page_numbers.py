@@ -370,16 +370,16 @@ def group_of(comparison):
 
 
 def effects_in_card(run, axis, rows, value):
-    """Return the group, the effect and the factor of a value in each comparison that a card counts."""
+    """Return the group, effect, factor and row of a value in each comparison that a card counts."""
     sides = {
         tuple(row.attributes[f"data-{side}"] for side in ("baseline", "candidate")) for row in rows
     }
     counted = [row for row in run.comparisons(axis) if (row["baseline"], row["candidate"]) in sides]
-    return [(group_of(row), *effect_of(row, value)) for row in counted]
+    return [(group_of(row), *effect_of(row, value), row) for row in counted]
 
 
 def check_ranges(text, effects):
-    """Check `cold log 2.0x to 2.1x, others 1.9x faster, at most 1.4x slower` by the effects."""
+    """Check `cold log (packed) 2.0x to 2.1x, others 1.9x faster, at most 1.4x slower` by the effects."""
     direction, clauses = "", []
     for clause in reversed(text.split(", ")):
         if clause.endswith(("faster", "slower")):
@@ -387,12 +387,19 @@ def check_ranges(text, effects):
         clauses.insert(0, (clause.removesuffix(f" {direction}"), direction))
     named = set()
     for clause, word in clauses:
-        clause_form = r"(?:([a-z][a-z ]*) )?([\d.]+)x(?: to ([\d.]+)x)?"
-        name, low, high = re.fullmatch(clause_form, clause).groups()
+        clause_form = r"(?:([a-z][a-z ]*)(?: \(([^)]*)\))? )?([\d.]+)x(?: to ([\d.]+)x)?"
+        name, condition, low, high = re.fullmatch(clause_form, clause).groups()
         large = [each for each in effects if each[1] == word and each[2] >= MARGIN]
-        factors = [factor for group, _, factor in large if name in (group, None, "at most")]
+        counted = [each for each in large if name in (each[0], None, "at most")]
         if name == "others":
-            factors = [factor for group, _, factor in large if group not in named]
+            counted = [each for each in large if each[0] not in named]
+        factors = [factor for _, _, factor, _ in counted]
+        if condition:
+            labels = [
+                {value_label(axis, row[axis]) for axis in STUDY.axes if axis in row}
+                for *_, row in counted
+            ]
+            assert condition in set.intersection(*labels)
         named.add(name)
         assert is_printed(high or low, max(factors))
         assert name == "at most" or is_printed(low, min(factors))
@@ -411,7 +418,7 @@ def test_answers_have_the_counts_and_factors_of_their_comparisons(run):
         check_ranges(text, effects)
         total, rest = re.fullmatch(r"(\d+) cases (.*)", counts).groups()
         printed = {word: int(n) for n, word in re.findall(r"(\d+) ([a-z ]+)", rest)}
-        expected = Counter(effect for _, effect, _ in effects)
+        expected = Counter(effect for _, effect, _, _ in effects)
         assert int(total) == len(effects)
         assert {word: n for word, n in printed.items() if n} == dict(expected)
         # The short answers at the top, and the terminal, have the same text.

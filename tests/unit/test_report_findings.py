@@ -11,9 +11,9 @@ import pytest
 from project import ROOT
 from unit.html_tree import parse
 from unit.report_files import DEFINITIONS, results_of
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.codes import Call, ReasonCode, Result, Verdict, WhyNoBest, WhyUndecided, WithheldCode
 from vcsbench.errors import UserError
+from vcsbench.report.answer_texts import LESS_CLIENT_WORK
 from vcsbench.report.finding_tables import find_opposites, find_table, make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,

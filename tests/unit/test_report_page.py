@@ -11,6 +11,7 @@ from html import unescape
 
 import pytest
 
+from unit.answered import answered
 from unit.html_tree import Element, parse
 from unit.report_files import (
     DEFINITIONS,
@@ -20,7 +21,7 @@ from unit.report_files import (
     results_of,
 )
 from unit.synthetic import AXES, SAME_WORK, WORK
-from vcsbench.advice.cards import ADVICE, Advice, RoleAnswer
+from vcsbench.advice.cards import ADVICE, Advice, RoleCard
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
@@ -32,6 +33,7 @@ from vcsbench.records import complete_context
 from vcsbench.report.account import Account, BlockAccount, OutlookMoment
 from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import FIXED_COST_KEY, row_key
+from vcsbench.report.card_texts import describe_role
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import describe_costs, make_estimate, measured_work
 from vcsbench.report.legend import list_words
@@ -152,7 +154,8 @@ def test_page_has_reasons_of_failures_and_details_of_numbers(results, page, tree
 
 
 def test_cards_have_the_known_values_and_factors(page):
-    answers = {axis: card_on(page, axis).card.answer for axis in ("format", "packing", "access")}
+    axes = ("format", "packing", "access")
+    answers = {axis: answered(card_on(page, axis).card) for axis in axes}
     assert answers["format"].value == "f7" and answers["access"].value == "svn"
     numbers = re.findall(r"[\d.]+x|\d+", answers["format"].effect)
     assert numbers[:4] == ["2.0x", "36", "36", "0"]
@@ -414,9 +417,21 @@ def chips_of(change):
 def test_answers_for_picks_equal_the_rule_on_the_fitting_cases(page, picks):
     view = card_on(page, "packing")
     (shown,) = (c for c in answer_on(page, picks).cards if c.anchor == view.anchor)
-    expected = view.card.answer_for(picks)
+    expected = answered(view.card, picks)
     assert (shown.kind, shown.short, shown.value) == (expected.kind, expected.short, expected.value)
     assert shown.sentence.startswith(expected.sentence)
+
+
+def test_wishes_of_a_study_follow_the_picks(page):
+    assert answer_on(page, {}).wishes == page.answers.wishes == []
+    wishes = {}
+    for packing in ("nopack", "pack"):
+        picks = {"access": "svn", "format": "f6", "packing": packing}
+        wishes[packing] = answer_on(page, picks).wishes
+        assert {wish.operation.access for wish in wishes[packing]} == {"svn"}
+    assert "packing" in {wish.question for wish in wishes["nopack"]}
+    # What is packed already gains nothing from packing.
+    assert "packing" not in {wish.question for wish in wishes["pack"]}
 
 
 def test_question_without_a_comparison_of_the_picked_value_is_named(page):
@@ -548,7 +563,7 @@ def test_card_of_the_access_shows_the_cases_that_it_counts(results, page):
     null = replace(first, where={**first.where, "command": "null-log"})
     card = replace(card, cases=[null, *others])
     (view,) = make_card_views(with_card(results, replace(card, answer=card.answer_for({}))))
-    (total,) = re.findall(r"of (\d+) cases", view.card.answer.sentence)
+    (total,) = re.findall(r"of (\d+) cases", view.texts[0].sentence)
     assert len(view.rows) == sum(len(case.pairs) for case in others) and int(total) == len(others)
     assert any(line.startswith(f"{len(null.pairs)} comparison of null-log ") for line in view.lines)
 
@@ -673,9 +688,9 @@ def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     (view,) = (view for view in page.answers.cards if view.card.question.axis == "format")
     assert {row.text for row in view.rows} == {"one round only"}
     cases = len(view.rows)
-    assert re.findall(r"\d+", view.card.answer.sentence) == [str(cases)] * 2
+    assert re.findall(r"\d+", view.texts[0].sentence) == [str(cases)] * 2
     (section,) = (t for t in page.tables.sections if t.name == "f6-vs-f7")
-    assert {point.mark for point in section.measured_points} == {"?"}
+    assert {point.mark for point in section.measured_points} == {"n"}
     name, text, command = page.answers.next_steps[0]
     assert (name, command.split()[-1]) == ("More rounds", "rounds=5'") and "all 2" in text
     # It has duplicates, so more rounds are the remedy.
@@ -764,10 +779,10 @@ def test_each_card_has_links_to_the_command_lines_of_client_and_server(results, 
 
 def test_card_marks_answers_by_role_as_those_over_all_cases(results, page):
     card = card_on(page, "packing").card
-    answer = replace(card.answer, short="packed", effect="cold log 2.0x less")
-    role = RoleAnswer("a busy server", "server_cpu_s", answer)
+    role = RoleCard("a busy server", replace(card, metric="server_cpu_s"))
     changed = parse(build_page(with_card(results, replace(card, roles=[role]))))
-    scope = "For a busy server (server CPU time), over all cases: packed"
+    short = describe_role(role).answer.short
+    scope = f"For a busy server (server CPU time), over all cases: {short}"
     assert scope in changed.by_id("card-packing").text
 
 

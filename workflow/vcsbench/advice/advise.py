@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from vcsbench.advice import decision, labels
-from vcsbench.advice.answer_texts import OF_AMOUNTS, in_cases
-from vcsbench.advice.candidates import CaseAverages, with_candidates
+from vcsbench.advice import decision
+from vcsbench.advice.averages import CaseAverages, with_averages
 from vcsbench.advice.capacity_card import LOADS, make_capacity_card
-from vcsbench.advice.cards import Advice, Card, RoleAnswer, Situation, fits, make_card
+from vcsbench.advice.cards import Advice, Card, LessWork, RoleCard, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
@@ -84,7 +83,7 @@ def advise(
     return Advice(
         cards=_cards(settings, results, rounds, noise_of_times),
         situations=situations,
-        less_work=describe_counts(tables, min_effect_pct),
+        less_work=find_less_work(tables, min_effect_pct),
         min_effect_pct=min_effect_pct,
     )
 
@@ -129,14 +128,14 @@ def _cards(
     for question in settings.questions:
         if question.doubles:
             card = _capacity_card(question, axes, results)
-            has_content = bool(card.candidates or card.lines)
+            has_content = bool(card.capacities or card.missing)
         else:
             card = _value_card(question, settings, results)
             # Even without cases, a card can name comparisons without a result, and skipped or failed values.
             has_content = bool(card.cases or card.withheld or card.missing)
             if question.aggregate:
                 averages = CaseAverages(rounds, question.axis, axes, settings.block, noise)
-                card = with_candidates(card, mean=averages.mean)
+                card = with_averages(card, mean=averages.mean)
         if has_content:
             cards.append(card)
     return cards
@@ -166,7 +165,7 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
         workload=settings.workload,
         missing=_find_missing_values(question, cases, results),
         withheld=withheld,
-        roles=_role_answers(question, settings, results.tables),
+        roles=_role_cards(question, settings, results.tables),
     )
 
 
@@ -218,12 +217,12 @@ def _choose_reference(
     return ""
 
 
-def _role_answers(
+def _role_cards(
     question: CardQuestion, settings: AdviceSettings, tables: Sequence[Table]
-) -> list[RoleAnswer]:
-    """Return the answers to a question for readers to whom another metric than the elapsed time matters.
+) -> list[RoleCard]:
+    """Return the cards of a question for readers to whom another metric than the elapsed time matters.
 
-    Example: {"wire_mib": "a slow network"} gives the answer by the transferred bytes, for readers with a slow
+    Example: {"wire_mib": "a slow network"} gives the card by the transferred bytes, for readers with a slow
     network. A metric that no table compares is left out.
     """
     reader_by_metric = question.next_to
@@ -244,9 +243,9 @@ def _role_answers(
             axes,
             counted_cases,
             min_effect_pct=settings.limits.min_effect_pct,
-            comparative=OF_AMOUNTS,
+            metric=metric,
         )
-        roles.append(RoleAnswer(reader, metric, card.answer))
+        roles.append(RoleCard(reader, card))
     return roles
 
 
@@ -297,16 +296,15 @@ def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -
     return [(definition, table.to_dict("records"))]
 
 
-def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
-    """Return sentences on the tables of exact metrics: which side of a comparison does less work.
+def find_less_work(tables: Iterable[Table], min_effect_pct: float) -> list[LessWork]:
+    """Return from the tables of exact metrics which side of a comparison does less work.
 
-    Exact metrics are counts of work, such as reads. Example: `packed: 2.4x to 3.0x fewer reads than not
-    packed in 4 of 6 cases.` A candidate that does less work than the baseline in some cases and more in
-    others gives two sentences. Only decided cases count. Differences below `min_effect_pct` per cent count in
-    the total only, here 6.
+    Exact metrics are counts of work, such as reads. A candidate that does less work than the baseline in some
+    cases and more in others gives two entries. Only decided cases count. Differences below `min_effect_pct`
+    per cent count in the number of cases only.
     """
     smallest_factor = 1 + min_effect_pct / 100
-    sentences = []
+    found = []
     for definition, rows in tables:
         metric = metric_in(definition)
         compare = definition["compare"]
@@ -318,19 +316,13 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
             is_decided = is_difference(row.call) or row.result == Result.EQUAL
             if row.has_ratio and is_decided:
                 decided_ratios[row.candidate].append(row.ratio)
-        baseline = labels.value_label(compare["axis"], compare["baseline"])
-        for value, ratios in decided_ratios.items():
-            candidate = labels.value_label(compare["axis"], value)
+        axis, baseline = compare["axis"], compare["baseline"]
+        for candidate, ratios in decided_ratios.items():
             # A ratio above 1 means that the candidate does less work than the baseline.
             less = [ratio for ratio in ratios if ratio >= smallest_factor]
             more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest_factor]
-            # The side with less work begins the sentence.
-            for subject, other, factors in (
-                (candidate, baseline, less),
-                (baseline, candidate, more),
-            ):
+            for value, other, factors in ((candidate, baseline, less), (baseline, candidate, more)):
                 if factors:
-                    amount = f"{labels.range_of_factors(factors)} fewer {metric.quantity}"
-                    share = in_cases(len(factors), len(ratios))
-                    sentences.append(f"{subject}: {amount} than {other}{share}.")
-    return sentences
+                    work = LessWork(axis, value, other, name_in(definition), factors, len(ratios))
+                    found.append(work)
+    return found

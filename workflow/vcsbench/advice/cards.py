@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pydantic import TypeAdapter
 
-from vcsbench.advice import answer_texts, decision
-from vcsbench.advice.answer_texts import NO_ANSWER, OF_TIMES, Answer, AnswerContext, Comparative
+from vcsbench.advice import decision
+from vcsbench.advice.answers import NO_ANSWER, Answer, AnswerBasis, make_answer
 from vcsbench.advice.decision import Case, Missing, WeightedOperation, Withheld
 from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.questions import CardQuestion
@@ -18,11 +18,10 @@ from vcsbench.advice.rules import find_rule
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.config.study import matches_cell
-from vcsbench.metrics import METRICS
+from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.plan.grid import AxisValues
-from vcsbench.statistics import texts
+from vcsbench.statistics.capacity import Capacity
 from vcsbench.statistics.comparisons import Limits
-from vcsbench.words import count_of
 
 # An axis that a case lacks, or that does not apply to it, fits any value.
 fits = partial(matches_cell, fits_empty=True)
@@ -46,34 +45,41 @@ def share_weights(
 
 
 @dataclass(frozen=True)
-class RoleAnswer:
-    """The answer to a card's question by another metric than the elapsed time.
+class AverageRatio:
+    """The geometric mean over all cases of the ratio baseline / candidate, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+UNKNOWN_AVERAGE = AverageRatio(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class ProcessorLoad:
+    """The shares of all processors that the server and its clients took, in per cent."""
+
+    server_pct: float
+    clients_pct: float
+
+
+@dataclass(frozen=True)
+class RoleCard:
+    """The card of a question by another metric than the elapsed time.
 
     `reader` names who needs this metric: `a server with many clones an hour` needs `server_cpu_s`.
     """
 
     reader: str
-    metric: str
-    answer: Answer
-
-    @property
-    def scope(self) -> str:
-        """Return for whom the answer is: `For a server with many clones an hour (server CPU time)`."""
-        title = METRICS[self.metric].title
-        return f"For {self.reader} ({title[0].lower()}{title[1:]})"
-
-    @property
-    def text(self) -> str:
-        """Return the answer: `one pack + bitmap: warm fetch 5.0x less`, or `equal: within 10 %`."""
-        return f"{self.answer.short}: {self.answer.effect}"
+    card: Card
 
 
 @dataclass(frozen=True)
 class Card:
     """A question, such as which format to choose, with its cases and its answer over all cases.
 
-    The card of a question with `aggregate`, such as that for builds, has an answer for each candidate
-    (`candidates`), and sentences on noise (`lines`) in place of `notes`.
+    A card has no texts but those of its question, which are the study's. The report makes all others.
     """
 
     question: CardQuestion
@@ -87,17 +93,20 @@ class Card:
     min_effect_pct: float = 10.0
     # Values without measurements.
     missing: Sequence[Missing] = ()
-    candidates: Sequence[Answer] = ()
-    lines: Sequence[str] = ()
-    # Sentences on the workload, and on withheld comparisons.
-    notes: Sequence[str] = ()
     # Comparisons without a result.
     withheld: Sequence[Withheld] = ()
-    # The answers by other metrics than the elapsed time.
-    roles: Sequence[RoleAnswer] = ()
-    comparative: Comparative = OF_TIMES
+    # The cards by other metrics than the elapsed time.
+    roles: Sequence[RoleCard] = ()
+    # The metric by which the cases compare values.
+    metric: str = DEFAULT_METRIC
     # The user's workload, whose weights each answer shares over the cases that it counts.
     workload: Sequence[WeightedOperation] = ()
+    # Only of a question with `aggregate`, such as that for builds: the known means of its candidates.
+    averages: Mapping[str, AverageRatio] = field(default_factory=dict)
+    # Only of a question about capacity: how many clients a server carries in each case. `loads` has an entry
+    # for each capacity, None if it is unknown.
+    capacities: Sequence[Capacity] = ()
+    loads: Sequence[ProcessorLoad | None] = ()
 
     @property
     def margin(self) -> float:
@@ -116,7 +125,11 @@ class Card:
         return [case for case in self.cases if case not in counted]
 
     def answer_for(self, picks: AxisValues) -> Answer:
-        """Return the answer for a reader of the page who has picked values of some axes: `picks`.
+        """Return the answer for a reader of the page who has picked values of some axes: `picks`."""
+        return make_answer(self.basis_for(picks))
+
+    def basis_for(self, picks: AxisValues) -> AnswerBasis:
+        """Return the facts from which the answer for a reader with these picks is made.
 
         With `{"format": "f6", "access": "http"}`, the question about the format is answered for a reader who
         has f6 and uses http. Without picks ({}), the answer is over all cases.
@@ -131,20 +144,18 @@ class Card:
             kind = AnswerKind.UNDECIDED
         elif kind == AnswerKind.NOT_MEASURED and self.is_withheld(picks):
             kind = AnswerKind.NOT_COMPARED
-        context = AnswerContext(
+        return AnswerBasis(
             question=self.question,
+            kind=kind,
+            value=value,
+            cases=cases,
             reference=self.reference,
             current=current,
             min_effect_pct=self.min_effect_pct,
             # Only decided cases have a weight in the user's workload. The picks may leave none of them.
             has_workload=any(case.weight for case in deciding if case.is_decided),
-            comparative=self.comparative,
+            metric=self.metric,
         )
-        if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
-            return answer_texts.answer_without_choice(kind, value, cases, context)
-        if self.question.is_cost:
-            return answer_texts.answer_of_cost(cases, context)
-        return answer_texts.answer_with_choice(kind, value, cases, context)
 
     def is_withheld(self, picks: AxisValues) -> bool:
         """Return True if a comparison that fits the picks has no result.
@@ -246,21 +257,28 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class OtherWork:
+    """A choice that did other work than most, with its work and the one that it differs from.
+
+    Works are texts of same_work.join_works(). `compared` is "" if `work` cannot be compared with any other.
+    """
+
+    values: AxisValues
+    work: str
+    compared: str
+
+
+@dataclass(frozen=True)
 class Situation:
     """The choices in one situation, the best one first. `where` has its values: {"command": "log"}.
 
-    `choices` is empty without a best one, and `why` has the reason. `other_work` has a pair for each choice
-    that did other work than most: its values, and the figures that differ.
+    `choices` is empty without a best one, and `why` has the reason.
     """
 
     where: AxisValues
     choices: Sequence[Choice] = ()
     why: WhyNoBest | None = None
-    other_work: Sequence[tuple[AxisValues, str]] = ()
-
-    @property
-    def why_not(self) -> str:
-        return texts.NO_BEST[self.why] if self.why else ""
+    other_work: Sequence[OtherWork] = ()
 
     @property
     def best(self) -> Choice | None:
@@ -282,12 +300,27 @@ class Situation:
 
 
 @dataclass(frozen=True)
+class LessWork:
+    """A value that does less work than another one, by an exact metric such as `read_calls`.
+
+    `factors` has how many times less, in each case with a difference of the margin or more, out of `cases`.
+    """
+
+    axis: str
+    value: str
+    other: str
+    metric: str
+    factors: Sequence[float]
+    cases: int
+
+
+@dataclass(frozen=True)
 class Advice:
     """Advice on a study, written and read as JSON by ADVICE."""
 
     cards: Sequence[Card] = ()
     situations: Sequence[Situation] = ()
-    less_work: Sequence[str] = ()
+    less_work: Sequence[LessWork] = ()
     min_effect_pct: float = 10.0
 
     @property
@@ -308,8 +341,8 @@ def make_card(
     workload: Sequence[WeightedOperation] = (),
     missing: Sequence[Missing] = (),
     withheld: Sequence[Withheld] = (),
-    roles: Sequence[RoleAnswer] = (),
-    comparative: Comparative = OF_TIMES,
+    roles: Sequence[RoleCard] = (),
+    metric: str = DEFAULT_METRIC,
 ) -> Card:
     """Return the card of a question with its answer over all cases.
 
@@ -324,37 +357,13 @@ def make_card(
         cases=cases,
         min_effect_pct=min_effect_pct,
         missing=missing,
-        notes=[*_workload_notes(workload, cases), *_withheld_notes(withheld)],
         withheld=withheld,
         roles=roles,
-        comparative=comparative,
+        metric=metric,
         workload=workload,
     )
     # The card computes its answer from its other fields.
     return replace(card, answer=card.answer_for({}))
-
-
-def _workload_notes(workload: Sequence[WeightedOperation], cases: Sequence[Case]) -> list[str]:
-    """Return a sentence on each operation of the user's workload without a decided case."""
-    notes = []
-    for operation in workload:
-        if not any(case.is_decided for case in cases if fits(case.where, operation.where)):
-            name = f"{operation.name} ({operation.weight:g} %)"
-            notes.append(f"Your workload's {name} has no result here.")
-    return notes
-
-
-def _withheld_notes(withheld: Sequence[Withheld]) -> list[str]:
-    """Return a sentence with the number of withheld comparisons and their most frequent reason.
-
-    Example: `8 comparisons left out (5 of them): measured on ...`. Return [] without a withheld comparison.
-    """
-    if not withheld:
-        return []
-    reasons = Counter(comparison.reason for comparison in withheld)
-    reason, number = reasons.most_common(1)[0]
-    share = f" ({number} of them)" if len(reasons) > 1 else ""
-    return [f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}"]
 
 
 def distinguishing_axes(axes: Sequence[str], wheres: Sequence[AxisValues]) -> list[str]:

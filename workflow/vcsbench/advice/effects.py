@@ -6,15 +6,18 @@ values alone (steps.find_outcomes).
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vcsbench.advice.case_groups import CaseGroup, group_of_case
 from vcsbench.advice.decision import ROUNDING, Case
 from vcsbench.advice.vocabulary import load_vocabulary
-from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Call, Result
 from vcsbench.plan.grid import AxisValues
+
+# With fewer cases, an effect that only cases with one value have may have that value by chance.
+MIN_CONDITION_CASES = 2
 
 
 @dataclass(frozen=True)
@@ -94,28 +97,79 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
     """Return the effect of a value, such as f7, over cases, compared with the value `against`, such as f6.
 
     Gains and losses are listed by group, such as all cold exports. If these are faster over svn and slower
-    over http, each access becomes a group: `cold export over svn` and `cold export over http`. If `against`
-    is `value` itself, gains are over the slowest value of each case, and losses against the fastest.
+    over http, each access becomes a group: `cold export over svn` and `cold export over http`. If only packed
+    ones are faster, the group of the gains is `cold export (packed)`. If `against` is `value` itself, gains
+    are over the slowest value of each case, and losses against the fastest.
     """
     effects = [(case, effect_in_case(value, case, against)) for case in cases]
     split_groups = _find_groups_split_by_access(effects)
+    counts = Counter(in_case.effect for _, in_case in effects)
+    gains = [(case, in_case.gain) for case, in_case in effects if in_case.gain is not None]
+    losses = [(case, in_case.loss) for case, in_case in effects if in_case.loss is not None]
+    return CombinedEffect(
+        _group_factors(gains, cases, split_groups),
+        _group_factors(losses, cases, split_groups),
+        counts,
+    )
+
+
+def _group_factors(
+    factors: Sequence[tuple[Case, float]],
+    cases: Sequence[Case],
+    split_groups: Collection[CaseGroup],
+) -> dict[CaseGroup, list[float]]:
+    """Return the factors of some of the `cases` by group, in the order of texts.
+
+    Each access of a group in `split_groups` is a group of its own. Of any other group, the value is named to
+    which its factors are limited, if there is one (_find_condition).
+    """
+    cases_by_group: defaultdict[CaseGroup, list[Case]] = defaultdict(list)
+    for case in cases:
+        cases_by_group[group_of_case(case.where)].append(case)
+    changed_by_group: defaultdict[CaseGroup, list[Case]] = defaultdict(list)
+    for case, _ in factors:
+        changed_by_group[group_of_case(case.where)].append(case)
+    conditions = {
+        group: _find_condition(changed, cases_by_group[group])
+        for group, changed in changed_by_group.items()
+    }
+    # A rank is the place of a group in texts. A part of a group has that of the whole group.
     ranks = _rank_groups(cases)
-    gains: defaultdict[CaseGroup, list[float]] = defaultdict(list)
-    losses: defaultdict[CaseGroup, list[float]] = defaultdict(list)
-    counts: Counter[Call] = Counter()
-    for case, in_case in effects:
+    factors_by_group: defaultdict[CaseGroup, list[float]] = defaultdict(list)
+    for case, factor in factors:
         whole_group = group_of_case(case.where)
-        group = whole_group
+        axis, value = conditions[whole_group]
         if whole_group in split_groups:
-            group = replace(whole_group, axis=ACCESS_AXIS, value=case.where[ACCESS_AXIS])
-            # A rank is the place of a group in texts. The part over one access has that of the whole group.
-            ranks[group] = ranks[whole_group]
-        counts[in_case.effect] += 1
-        if in_case.gain is not None:
-            gains[group].append(in_case.gain)
-        if in_case.loss is not None:
-            losses[group].append(in_case.loss)
-    return CombinedEffect(_sort_groups(gains, ranks), _sort_groups(losses, ranks), counts)
+            axis, value = ACCESS_AXIS, case.where[ACCESS_AXIS]
+        group = replace(whole_group, axis=axis, value=value)
+        ranks[group] = ranks[whole_group]
+        factors_by_group[group].append(factor)
+    return _sort_groups(factors_by_group, ranks)
+
+
+def _find_condition(changed: Sequence[Case], cases: Sequence[Case]) -> tuple[str, str]:
+    """Return the axis and the value to which an effect is limited, ("", "") without one.
+
+    `cases` are all of a group, such as the cold logs over http and svn, packed or not. `changed` are those
+    with the effect. If all of these are packed, and most of the packed ones are among them, return
+    ("packing", "pack"). Of several values, the one with the fewest cases fits best. A single case shows no
+    pattern.
+    """
+    if len(changed) < MIN_CONDITION_CASES:
+        return "", ""
+    fitting = []
+    for axis, value in changed[0].where.items():
+        with_value = [case for case in cases if case.where.get(axis) == value]
+        is_limited = all(case.where.get(axis) == value for case in changed)
+        # The axes of a group, such as the command, have one value in all cases. The name of a group has the
+        # temperature of its caches already.
+        is_distinct = axis != CACHE_AXIS and len(with_value) < len(cases)
+        if value and is_limited and is_distinct and 2 * len(changed) > len(with_value):
+            fitting.append((len(with_value), axis, value))
+    if not fitting:
+        return "", ""
+    _, axis, value = min(fitting)
+    return axis, value
 
 
 def _find_groups_split_by_access(

@@ -120,7 +120,9 @@ def _warmth(cache: str, access: str | None) -> str:
 
 
 def group_label(group: CaseGroup) -> str:
-    """Return the name of a group of cases: `cold log`, `log`, `cold`, `packed`, `cold export over svn`.
+    """Return the name of a group of cases: `cold log`, `cold`, `packed`, `cold export over svn`.
+
+    The value of any other axis than the access follows in brackets: `cold log (packed)`.
 
     Return "" for a group that no field describes.
     """
@@ -131,6 +133,8 @@ def group_label(group: CaseGroup) -> str:
         group_words.append(value_label(COMMAND_AXIS, group.command))
     if group.axis == ACCESS_AXIS:
         group_words.append(f"over {group.value}")
+    elif group.axis and group_words:
+        group_words.append(f"({value_label(group.axis, group.value)})")
     elif group.axis:
         group_words.append(value_label(group.axis, group.value))
     return " ".join(group_words)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
-from vcsbench.advice.cards import Choice, Situation
+from vcsbench.advice.cards import Choice, OtherWork, Situation
 from vcsbench.codes import Call, WhyNoBest
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
@@ -47,7 +47,7 @@ def compare_choices(
     log_times: dict[Cell, Logs] = {}
     for cell, rounds in cells.items():
         if cell not in alike:
-            other_work.append((values_by_cell[cell], _difference(cell, works, alike)))
+            other_work.append(_other_work(values_by_cell[cell], cell, works, alike))
         # One round has no scatter, so it is not compared.
         elif len(rounds) >= CALLED_ROUNDS:
             log_times[cell] = _log_time_by_round(rounds)
@@ -183,29 +183,27 @@ def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
     return means
 
 
-def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
-    """Return how the work of a cell differs from that of another cell: `9 files against 10`.
+def _other_work(
+    values: AxisValues, cell: Cell, works: Mapping[Cell, str], alike: set[Cell]
+) -> OtherWork:
+    """Return the work of a cell with that of another cell, from which it differs.
 
-    If the cell cannot be compared with any other, return the reason. `works` has the work of each cell.
-    `alike` are the cells with the most frequent work, without this cell. It is empty if two works are equally
-    frequent, or if no work is known.
+    `values` are those that a reader chooses with the cell. `works` has the work of each cell. `alike` are the
+    cells with the most frequent work, without this cell. It is empty if two works are equally frequent, or if
+    no work is known.
     """
-    reason = _why_incomparable(works[cell])
-    if reason:
-        return reason
+    work = works[cell]
+    if not _is_comparable(work):
+        return OtherWork(values, work, compared="")
     # Without a most frequent work, the first cell whose work is known and different is compared. There is
     # one: if all known works were equal, they would be the most frequent work, and `alike` would have `cell`.
     compared = alike or set(works)
-    other_works = [work for name, work in works.items() if name in compared and work != works[cell]]
-    known_works = [work for work in other_works if not _why_incomparable(work)]
-    return same_work.difference(works[cell], known_works[0])
+    other_works = [other for name, other in works.items() if name in compared and other != work]
+    known_works = [other for other in other_works if _is_comparable(other)]
+    return OtherWork(values, work, known_works[0])
 
 
-def _why_incomparable(work: str) -> str:
-    """Return why a cell cannot be compared with any other, "" if it can.
-
-    The reason is that its work is unknown, or that its rounds did different work.
-    """
-    # The reason names neither a command nor a cell, because both names are "".
-    refusal = same_work.refusal("", {"": work})
-    return refusal.reason if refusal else ""
+def _is_comparable(work: str) -> bool:
+    """Return False if the work of a cell is unknown, or if its rounds did different work."""
+    # The reason of a refusal names neither a command nor a cell, because both names are "".
+    return same_work.refusal("", {"": work}) is None

@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.cards import Card, fits
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
@@ -20,7 +19,10 @@ from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY_FLAGS, Flag
+from vcsbench.report import card_texts
+from vcsbench.report.answer_texts import LESS_CLIENT_WORK, AnswerText
 from vcsbench.report.card_rows import CardRow, make_card_row
+from vcsbench.report.card_texts import RoleText, describe_role
 from vcsbench.report.change_costs import describe_costs
 from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.pick_answers import anchor_of
@@ -54,6 +56,8 @@ class CardView:
     """
 
     card: Card
+    texts: Sequence[AnswerText]
+    roles: Sequence[RoleText]
     anchor: str
     rows: Sequence[CardRow]
     left: str
@@ -80,6 +84,8 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
         left, right = _name_sides(card)
         view = CardView(
             card=card,
+            texts=card_texts.describe_answers(card),
+            roles=[describe_role(role) for role in card.roles],
             anchor=anchor_of(card),
             rows=_make_rows(card, results, flags),
             left=left,
@@ -181,15 +187,17 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
 def _make_lines(card: Card, results: Results) -> list[str]:
     """Return the remarks below a card's answer as sentences, in the order of the page."""
-    # An aggregate card has its own remarks in `lines`, any other card in `notes`.
-    lines = [*card.lines, *card.notes]
+    if card.question.aggregate:
+        lines = card_texts.describe_lines(card)
+    else:
+        lines = card_texts.describe_notes(card)
     if card.question.is_cost:
         lines += _explain_values(card)
     lines += _name_unmeasured_values(card, results)
     lines += _describe_uncounted_cases(card)
-    # The `lines` of an aggregate card have these sentences already.
+    # The lines of an aggregate card have these sentences already.
     if not card.question.aggregate:
-        lines += _describe_missing_values(card)
+        lines += card_texts.describe_missing_values(card)
     return lines
 
 
@@ -243,12 +251,6 @@ def _describe_uncounted_cases(card: Card) -> list[str]:
     is_about_access = card.question.axis == ACCESS_AXIS
     reason = LESS_CLIENT_WORK if is_about_access else "no other command is decided"
     return [f"{subject} in the tables only: {reason}."]
-
-
-def _describe_missing_values(card: Card) -> list[str]:
-    """Return `f8: 4 cells not measured: svnadmin is too old.` for each value without a comparison."""
-    axis = card.question.axis
-    return [missing.sentence(value_label(axis, missing.value)) for missing in card.missing]
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import describe_pair_difference, pair_outcome
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.axes.cache_states import cache_state
@@ -13,6 +12,7 @@ from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Call
 from vcsbench.evidence.flags import FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.plan.grid import AxisValues
+from vcsbench.report.answer_texts import describe_pair_difference, pair_outcome
 from vcsbench.report.results import Rows, unique_values
 from vcsbench.statistics.comparisons import is_difference
 from vcsbench.statistics.texts import OUTCOMES

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import OF_AMOUNTS, OF_TIMES, Comparative
 from vcsbench.advice.decision import compares
 from vcsbench.advice.labels import at_least_1, change, seconds, value_label
 from vcsbench.codes import Result
 from vcsbench.config.study import ExampleDefinition, matches_cell
 from vcsbench.metrics import metric_in
+from vcsbench.report.answer_texts import OF_AMOUNTS, OF_TIMES, Comparative
 from vcsbench.report.results import Results
 from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics.comparisons import comparison_rows

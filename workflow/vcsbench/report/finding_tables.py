@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Pair, Row, compares
 from vcsbench.advice.effects import has_less_client_work
@@ -15,6 +14,7 @@ from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import Metric, metric_in
+from vcsbench.report.answer_texts import LESS_CLIENT_WORK
 from vcsbench.report.grids import CANDIDATE
 from vcsbench.report.results import Results, grouped_by
 from vcsbench.report.table_sections import PlainTable, TableSection

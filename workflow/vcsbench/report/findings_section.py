@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import case_label, cells_label, times, times_between, value_label
@@ -20,6 +19,7 @@ from vcsbench.codes import RangePlace, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence.flags import Flag
 from vcsbench.metrics import metric_in
+from vcsbench.report.answer_texts import LESS_CLIENT_WORK
 from vcsbench.report.answers import shown_flags
 from vcsbench.report.card_rows import label_flag, name_flags
 from vcsbench.report.charts import FindingDot

@@ -53,7 +53,7 @@ class Point:
     text: str = ""  # the printed number, or a word such as `failed`
     title: str = ""  # the sentences that appear under the pointer
     reason: str = ""  # why the number of a measured cell is withheld
-    mark: str = ""  # the signs next to the number, such as `≈`
+    mark: str = ""  # the signs next to the number, such as `=`
     deviation: str = ""  # a sign for runs far from their cell's median
     is_small: bool = False  # True if the times are mostly start-up
     colour: str = ""  # the CSS class of a comparison (table_points.colour_class)

@@ -16,6 +16,7 @@ from vcsbench.config.study import Study
 from vcsbench.formats import AS_IS
 from vcsbench.plan.grid import AxisValues, originals
 from vcsbench.report import answers, charts, findings_section, page_texts, quality_section, summary
+from vcsbench.report.answer_texts import describe_less_work
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
 from vcsbench.report.charts import Chart
@@ -282,16 +283,17 @@ def _describe_answers(
     if is_measured and not results.own_repository:
         carries_over = results.study.carries_over
     disturbed_share = summary.disturbed_share(results.valid_runs)
+    pick_answers = _answer_picks(results, picks, operations, work, opposites)
     return AnswerSection(
         # The advice.
-        wishes=_find_wishes_of_reader(results, picks, work),
+        wishes=pick_answers[0].wishes if pick_answers else [],
         picks=picks,
-        pick_answers=_answer_picks(results, picks, operations, work, opposites),
+        pick_answers=pick_answers,
         cards=cards,
         estimate=_estimate_load(results, cards),
         examples=make_examples(results),
         situations=label_situations(results),
-        less_work=results.advice.less_work,
+        less_work=[describe_less_work(less) for less in results.advice.less_work],
         # Texts that explain the advice.
         min_effect=f"{results.advice.min_effect_pct:g} %",
         has_operations=bool(operations),
@@ -328,7 +330,12 @@ def _answer_picks(
     grid = originals(results.grid)
     combinations = combinations_of(grid, values_by_axis, MAX_COMBINATIONS)
     axes = list(values_by_axis)
-    return make_pick_answers(results.advice, combinations, axes, operations, work, opposites)
+    all_answers = make_pick_answers(results.advice, combinations, axes, operations, work, opposites)
+    with_wishes = []
+    for answer in all_answers:
+        wishes = _find_wishes_of_reader(results, picks, answer.picks, work)
+        with_wishes.append(replace(answer, wishes=wishes))
+    return with_wishes
 
 
 def _estimate_load(results: Results, cards: Sequence[answers.CardView]) -> LoadEstimate | None:
@@ -367,15 +374,16 @@ def _find_own_command(results: Results) -> str:
 
 
 def _find_wishes_of_reader(
-    results: Results, picks: Sequence[Pick], work: WorkOfChange
+    results: Results, picks: Sequence[Pick], picked: AxisValues, work: WorkOfChange
 ) -> list[Wish]:
-    """Return the wishes on the reader's own repository, the largest gain first; [] if it was not measured.
+    """Return the wishes of a reader who has picked values (`picked`), the largest gain first.
 
     A wish is an operation with the change that makes it faster: the cold log over svn, by packing. A change
-    starts from the values that the repository has now: the `preset` of each pick, if it is known. `work` has
-    the time that changes took here.
+    starts from the picked values, and on other axes from those that the measured repository of the user has
+    now: the `preset` of each pick, if it is known. Return [] if nothing of this is known. `work` has the time
+    that changes took here.
     """
-    if not results.own_repository:
+    if not results.own_repository and not picked:
         return []
     measurable = [cell for cell in results.grid if not cell.get("skip")]
     values_now: dict[str, str] = {}
@@ -385,6 +393,7 @@ def _find_wishes_of_reader(
         if any(cell.get(axis) == AS_IS for cell in measurable):
             values_now[axis] = AS_IS
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
+    values_now |= picked
     # All repositories of a study with answers are of one system, and their records name it, unless it is
     # Subversion. So there is at most one name.
     names = {context["repository"].get("system", "") for context in results.contexts}

@@ -15,14 +15,16 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import labels, steps
+from vcsbench.advice.answers import make_answer
 from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.decision import Pair
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
-from vcsbench.advice.wishes import WorkOfChange, work_of_change
+from vcsbench.advice.wishes import Wish, WorkOfChange, work_of_change
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.codes import Call
 from vcsbench.plan.grid import AxisValues
+from vcsbench.report.answer_texts import describe_answer
 from vcsbench.report.finding_tables import Reversal
 from vcsbench.report.results import grouped_by, unique_values
 from vcsbench.statistics.comparisons import is_difference
@@ -119,6 +121,8 @@ class PickAnswer:
     changes: Sequence[ChangeView]
     remarks: Sequence[tuple[str, str]]
     cards: Sequence[CardAnswer]
+    # The changes that make an operation of the reader faster. The page adds them.
+    wishes: Sequence[Wish] = ()
 
     @property
     def has_states(self) -> bool:
@@ -624,8 +628,10 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
     Without picks ({}), it is the answer over all cases. If the picks have another answer, both are named:
     `Over all cases: yes: cold log 2.4x faster.`
     """
-    answer = card.answer_for(picks) if picks else card.answer
-    sentences = [answer.sentence]
+    basis = card.basis_for(picks)
+    answer = make_answer(basis)
+    text = describe_answer(basis)
+    sentences = [text.sentence]
     # A card assumes that the reader changes nothing else. With f6, it may recommend to stay not packed. After
     # a step to f7, packing may be better. The table then has this change, which seems to contradict the card.
     keeps_value = bool(answer.value) and answer.value == picks.get(card.question.axis)
@@ -633,13 +639,15 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
         for change in table.changes:
             if change.axis == card.question.axis:
                 sentences.append(_refer_to_change(change))
-    if picks and card.answer.short != answer.short:
-        sentences.append(f"Over all cases: {card.answer.short}: {card.answer.effect}.")
+    if picks:
+        text_over_all = describe_answer(card.basis_for({}))
+        if text_over_all.short != text.short:
+            sentences.append(f"Over all cases: {text_over_all.short}: {text_over_all.effect}.")
     return CardAnswer(
         anchor=anchor_of(card),
         kind=answer.kind,
-        short=answer.short,
-        effect=answer.effect,
+        short=text.short,
+        effect=text.effect,
         sentence=" ".join(sentences),
         value=answer.value,
     )

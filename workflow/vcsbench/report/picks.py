@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
-from vcsbench.advice.cards import Situation
+from vcsbench.advice.cards import OtherWork, Situation
 from vcsbench.advice.effects import is_benchmark
 from vcsbench.axis_names import (
     BUILD_AXIS,
@@ -18,10 +18,12 @@ from vcsbench.axis_names import (
     FORMAT_AXIS,
 )
 from vcsbench.codes import WhyNoBest
+from vcsbench.evidence import same_work
 from vcsbench.formats import AS_IS
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
+from vcsbench.statistics import texts
 
 # Nobody "has" a state of the caches, a number of clients, or a build, so these axes are no picks.
 COMPARED_AXES = (CACHE_AXIS, CLIENTS_AXIS, BUILD_AXIS)
@@ -56,6 +58,10 @@ class SituationRow:
     label: str
     where: AxisValues
     situation: Situation
+    # Why no combination is best, "" if one is.
+    why_not: str
+    # The values of each combination that did other work, and how the work differs.
+    other_work: Sequence[tuple[AxisValues, str]]
 
 
 def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
@@ -166,8 +172,20 @@ def label_situations(results: Results) -> list[SituationRow]:
         # The page shows the rows that fit the values which the reader has picked: "http" hides a row of svn.
         # An axis that does not apply to the situation ("") must hide no row, so it is left out.
         where = _without_empty(situation.where)
-        rows.append(SituationRow(label, where, situation))
+        why_not = texts.NO_BEST[situation.why] if situation.why else ""
+        other_work = [(other.values, _describe_other_work(other)) for other in situation.other_work]
+        rows.append(SituationRow(label, where, situation, why_not, other_work))
     return rows
+
+
+def _describe_other_work(other: OtherWork) -> str:
+    """Return how the work of a choice differs: `9 files against 10`, or why it cannot be compared."""
+    if other.compared:
+        return same_work.difference(other.work, other.compared)
+    # The reason names neither a command nor a cell, because both names are "".
+    refusal = same_work.refusal("", {"": other.work})
+    assert refusal
+    return refusal.reason
 
 
 def _without_empty(where: AxisValues) -> AxisValues:

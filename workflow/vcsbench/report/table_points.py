@@ -20,8 +20,8 @@ from vcsbench.statistics.comparisons import ComparisonRow
 
 # The signs next to a number: first that of the call, then those of flags. Their meanings are in
 # table_sections.MARK_MEANINGS.
-CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
-FLAG_MARKS = {"same-binaries": "=", "low-n": "?"}
+CALL_MARKS = {Call.EQUAL: "=", Call.BOUNDED: "≈", Call.UNDECIDED: "?", Call.TOO_SMALL: "s"}
+FLAG_MARKS = {"same-binaries": "a", "low-n": "n"}
 # Signs that are hidden until the reader uses the switch above the tables. A point shows the first one it has.
 DEVIATION_MARKS = {"outlier-20": "‡", "outlier-10": "†"}
 # The text of a place without a number, and its meaning.
@@ -118,7 +118,7 @@ def _point_of_row(
     sentences = [*number_sentences(row, definition), *expected.failures]
     if flags:
         sentences.append(f"Flagged {words.enumeration(flags)}.")
-    # The signs that always stand next to the number: `?` for few rounds, `=` for equal binaries.
+    # The signs that always stand next to the number: `n` for few rounds, `a` for equal binaries.
     marks = [mark for flag, mark in FLAG_MARKS.items() if flag in flags]
     # Signs that a reader can switch on: `‡` if a run is over 20 % from its median, otherwise `†` over 10 %.
     deviation_marks = [mark for flag, mark in DEVIATION_MARKS.items() if flag in flags]
@@ -164,7 +164,7 @@ def _with_comparison(
     else:
         colour = NO_DIFFERENCE_STYLE
     call_mark = ""
-    # After too few rounds, the flag `low-n` already has the mark `?`.
+    # After too few rounds, the flag `low-n` already has the mark `n`.
     if comparison.call and comparison.why_undecided != WhyUndecided.FEW_ROUNDS:
         call_mark = CALL_MARKS.get(comparison.call, "")
     return replace(

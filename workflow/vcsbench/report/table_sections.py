@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row, compares
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import at_least_1, factor, value_label
@@ -16,17 +15,19 @@ from vcsbench.axes.cache_states import pictograms
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.metrics import metric_in
 from vcsbench.report import grids, table_points
+from vcsbench.report.answer_texts import LESS_CLIENT_WORK
 from vcsbench.report.expected_rows import expected_rows
 from vcsbench.report.grids import Grid, Layout, Point, PointKind
 from vcsbench.report.results import Results, unique_values
 from vcsbench.statistics.comparisons import MEDIAN
 
 MARK_MEANINGS = {
-    "≈": "equal: surely below the smallest effect worth noting",
-    "~": "nearly equal or undecided",
+    "=": "equal: surely below the smallest effect worth noting",
+    "≈": "nearly equal: a test bounds the difference at 1.5 times the smallest effect worth noting",
+    "?": "undecided: it may be larger",
     "s": "too small to compare: start-up can explain it, or runs are short (hatched)",
-    "=": "the same binaries under two names (A/A test)",
-    "?": "fewer rounds than min_rounds (flag low-n); one round decides no comparison",
+    "a": "the same binaries under two names (A/A test)",
+    "n": "fewer rounds than min_rounds (flag low-n); one round decides no comparison",
 }
 # Entries of a table's key: a sign and its meaning.
 PER_CENT_KEY = ("+150", "per cent: the factor 2.5x")
@@ -508,7 +509,7 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
 def _make_key(
     points: Sequence[Point], definition: TableDefinition, has_published: bool
 ) -> list[tuple[str, str]]:
-    """Return the signs that occur in a table with their meanings: `("≈", "equal: ...")`."""
+    """Return the signs that occur in a table with their meanings: `("=", "equal: ...")`."""
     caches = {point.keys.get("cache", "") for point in points}
     signs = pictograms().items()
     key = [(sign, value_label("cache", cache)) for cache, sign in signs if cache in caches]

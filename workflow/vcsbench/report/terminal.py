@@ -19,8 +19,8 @@ from vcsbench.evidence import flags
 from vcsbench.external import printable
 from vcsbench.files import read_rows
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED, reason_by_cell
+from vcsbench.report import card_texts, summary
 from vcsbench.report import results as result_files
-from vcsbench.report import summary
 from vcsbench.report.account import describe_results
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
@@ -338,15 +338,19 @@ def _make_answer_rows(card: Card) -> list[TerminalRow]:
     rows on the noise. Any other card has an answer with its effect, `yes` and `cold log 2.4x faster`, and
     then remarks.
     """
-    question, answer = card.question.short, card.answer
+    question = card.question.short
     # Only aggregate cards have candidates and lines.
-    lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
+    effects = [answer.effect for answer in card_texts.describe_aggregate(card)]
+    lines = [*effects, *card_texts.describe_lines(card)]
     if lines:
         return [TerminalRow(question, lines[0]), *(TerminalRow("", line) for line in lines[1:])]
-    if answer.kind in (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED):
+    if card.answer.kind in (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED):
         return []
     # A role is an answer by another metric than the elapsed time, for the readers who need it.
-    remarks = [*(f"{role.scope}: {role.text}." for role in card.roles), *card.notes]
+    roles = [card_texts.describe_role(role) for role in card.roles]
+    remarks = [f"{role.scope}: {role.text}." for role in roles]
+    remarks += card_texts.describe_notes(card)
+    answer = card_texts.describe_answers(card)[0]
     first_row = TerminalRow(question, answer.effect, answer.short)
     return [first_row, *(TerminalRow("", remark) for remark in remarks)]
 
@@ -368,7 +372,7 @@ def _make_unanswered_rows(cards: Iterable[Card], layout: TerminalLayout) -> Iter
             unmeasured.append(question)
         else:
             # The notes of the card are the reason.
-            reason = " ".join(card.notes)
+            reason = " ".join(card_texts.describe_notes(card))
             uncompared.setdefault(reason, []).append(question)
     if unmeasured:
         yield TerminalRow("Unmeasured", ", ".join(unmeasured))

@@ -27,7 +27,7 @@ PUBLISHED = Path("config", "published")
 FINDINGS_FILE = str(PUBLISHED / "findings.yaml")
 # An axis with one of these names would be replaced by another column of the results, or would replace it.
 RESERVED_NAMES = {*MEASUREMENT_COLUMNS, *COLUMNS, *WORKING_COLUMNS, STATISTIC}
-# The keys of `published` in a study's file that are fields of finding_checks.Conditions, too.
+# The keys of `published` in a study's file that are fields of evaluations.Conditions, too.
 CONDITION_KEYS = {
     *("scale", "revisions", "files", "limits", "subversion"),
     *("storage", "server", "system", "history"),

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcsbench.advice import labels
+from vcsbench.advice.answers import (
+    AnswerBasis,
+    Recommendation,
+    compared_in_case,
+    recommend_value,
+    shows_no_difference,
+)
+from vcsbench.advice.cards import LessWork
 from vcsbench.advice.case_groups import CaseGroup, group_of_case
 from vcsbench.advice.decision import ROUNDING, Case, Pair
 from vcsbench.advice.effects import (
@@ -14,10 +22,10 @@ from vcsbench.advice.effects import (
     combine_effects,
     effect_in_case,
 )
-from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import Rule, find_rule
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided
+from vcsbench.metrics import DEFAULT_METRIC, METRICS
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.words import enumeration
@@ -76,42 +84,17 @@ class EffectClause(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer: its kind, its short form (mostly one word), a sentence, and an effect for the terminal.
+class AnswerText:
+    """The texts of an answer: its short form (mostly one word), a sentence, and an effect for the terminal.
 
-    `value` is the value to choose, "" without a decision. Example: short `f7`, sentence `Choose f7: cold log
-    2.0x faster.`, effect `cold log 2.0x faster`. `against` names what it is compared with, "" without a gain.
+    Example: short `f7`, sentence `Choose f7: cold log 2.0x faster.`, effect `cold log 2.0x faster`. `against`
+    names what the value is compared with, "" without a gain.
     """
 
-    kind: AnswerKind = AnswerKind.NOT_MEASURED
-    value: str = ""
-    short: str = ""
-    sentence: str = ""
-    effect: str = ""
+    short: str
+    sentence: str
+    effect: str
     against: str = ""
-
-
-NO_ANSWER = Answer()
-
-
-@dataclass(frozen=True)
-class AnswerContext:
-    """The facts on which an answer depends besides its cases.
-
-    `reference` is the value that most readers have (Card.reference). Gains are over it, unless `current` is
-    known: the value that the reader has, "" if it is unknown. `has_workload`: the cases are weighted by the
-    user's workload. `comparative` has the words for the metric that is compared.
-    """
-
-    question: CardQuestion
-    reference: str
-    current: str
-    min_effect_pct: float
-    has_workload: bool
-    comparative: Comparative = OF_TIMES
-
-    def label(self, value: str) -> str:
-        return labels.value_label(self.question.axis, value)
 
 
 def _sentence(text: str) -> str:
@@ -126,29 +109,55 @@ def in_cases(number: int, total: int) -> str:
     return f" in {number} of {total} cases" if total > 1 else ""
 
 
-def answer_without_choice(
-    kind: AnswerKind, value: str, cases: Sequence[Case], context: AnswerContext
-) -> Answer:
-    """Return the answer if no value can be chosen: equal, undecided, or without a result.
+def describe_answer(basis: AnswerBasis) -> AnswerText:
+    """Return the texts of the answer for the reader of the basis (answers.make_answer)."""
+    if basis.kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
+        return _text_without_choice(basis)
+    if basis.question.is_cost:
+        return _text_of_cost(basis)
+    return _text_with_choice(basis)
 
-    `value` is the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4
-    cases.` (EQUAL), and `Wide interval in 2 of 3 cases.` (UNDECIDED).
+
+def _label(value: str, basis: AnswerBasis) -> str:
+    return labels.value_label(basis.question.axis, value)
+
+
+def comparative_of(metric: str) -> Comparative:
+    """Return the words of comparisons by a metric: `faster` for the elapsed time, `less` for any other."""
+    return OF_TIMES if metric == DEFAULT_METRIC else OF_AMOUNTS
+
+
+def describe_less_work(less: LessWork) -> str:
+    """Return `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.`"""
+    value = labels.value_label(less.axis, less.value)
+    other = labels.value_label(less.axis, less.other)
+    quantity = METRICS[less.metric].quantity
+    share = in_cases(len(less.factors), less.cases)
+    return f"{value}: {labels.range_of_factors(less.factors)} fewer {quantity} than {other}{share}."
+
+
+def _text_without_choice(basis: AnswerBasis) -> AnswerText:
+    """Return the texts of an answer that chooses no value: equal, undecided, or without a result.
+
+    Examples of sentences: `Within 10 % in 3 of 4 cases.` (EQUAL), and `Wide interval in 2 of 3 cases.`
+    (UNDECIDED).
     """
+    kind, cases = basis.kind, basis.cases
     short = str(kind)
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
         # A case counts if decided comparisons show how fast the reader's value is. If that value is unknown
         # (""), each case with a decided comparison counts.
-        equal_cases = [case for case in cases if case.decides(context.current)]
-        text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
+        equal_cases = [case for case in cases if case.decides(basis.current)]
+        text = f"within {basis.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
-        text = _most_frequent_outcome(cases, context.current)
+        text = _most_frequent_outcome(cases, basis.current)
         # BOUNDED: a test shows that the difference is smaller than 1.5 margins. If all comparisons show that,
         # the short answer is `nearly equal` in place of `undecided`.
         if all(pair.result == Result.BOUNDED for case in cases for pair in case.pairs):
             short = texts.outcome_text(Result.BOUNDED)
-    return Answer(kind, value, short, sentence=_sentence(text), effect=text)
+    return AnswerText(short, sentence=_sentence(text), effect=text)
 
 
 def _most_frequent_outcome(cases: Sequence[Case], current: str) -> str:
@@ -165,132 +174,85 @@ def _most_frequent_outcome(cases: Sequence[Case], current: str) -> str:
     return texts.outcome_text(outcome) + in_cases(number, len(cases))
 
 
-class _Recommendation(NamedTuple):
-    """The value to recommend, such as f7, and its effect over the value `against`, such as f6."""
+def _text_with_choice(basis: AnswerBasis) -> AnswerText:
+    """Return the texts of an answer that recommends a value.
 
-    value: str
-    against: str
-    effect: CombinedEffect
-
-
-def answer_with_choice(
-    kind: AnswerKind, value: str, cases: Sequence[Case], context: AnswerContext
-) -> Answer:
-    """Return the answer that recommends `value`, or the reader's current value if `value` is never faster.
-
-    `kind` is VALUE (one value for all cases) or DEPENDS (other values are better for some kinds of cases).
+    The kind is VALUE (one value for all cases) or DEPENDS (other values are better for some kinds of cases).
     Examples of sentences: `Choose f7: cold log 2.0x faster (of 4 cases ...).`, `Choose f7 for cold log, f6
     for export; f7 if you must choose one: ...`, and for a reader who has f7 `You have f7: keep it if you
     change only this.`
     """
-    recommendation = _recommend_value(value, cases, context)
+    if shows_no_difference(basis):
+        counts = _text_without_effect(basis)
+        return AnswerText(NO_DIFFERENCE, _sentence(f"{NO_DIFFERENCE}: {counts}"), effect=counts)
+    recommendation = recommend_value(basis)
     chosen, against, effect = recommendation
-    compared = _name_compared(recommendation, cases, context)
-    if kind == AnswerKind.DEPENDS:
-        text = _choice_that_depends(chosen, cases, effect, context)
-        sentence = f"Choose {text}."
-        return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
-
-    # Without a gain or a loss in any case, nothing shows that the choice matters. So no value is recommended
-    # to a reader whose value is unknown.
-    text_without_effect = _text_without_effect(chosen, cases, context)
-    if text_without_effect and not context.current:
-        sentence = _sentence(f"{NO_DIFFERENCE}: {text_without_effect}")
-        return Answer(kind, "", NO_DIFFERENCE, sentence, effect=text_without_effect)
-
-    if against == context.reference:
+    compared = _name_compared(recommendation, basis)
+    if basis.kind == AnswerKind.DEPENDS:
+        text = _choice_that_depends(chosen, effect, basis)
+        return AnswerText(str(basis.kind), f"Choose {text}.", effect=text, against=compared)
+    if against == basis.reference:
         # Some cases may lack the reference. So they have clauses of their own.
-        text = _text_over_reference(chosen, cases, context)
+        text = _text_over_reference(chosen, basis)
     else:
-        text = _effect_text(effect, context)
-    short = _short_choice(chosen, context)
-    sentence = _sentence_of_choice(chosen, text, context)
-    return Answer(kind, chosen, short, sentence, effect=text, against=compared)
+        text = _effect_text(effect, basis)
+    sentence = _sentence_of_choice(chosen, text, basis)
+    return AnswerText(_short_choice(chosen, basis), sentence, effect=text, against=compared)
 
 
-def _recommend_value(value: str, cases: Sequence[Case], context: AnswerContext) -> _Recommendation:
-    """Return the value to recommend: `value`, or the reader's current value if `value` is never faster.
-
-    If the reader should change to `value`, its effect is over the current value. Otherwise, the effect is
-    over the reference (the value that most readers have): nothing changes, or the current value is unknown.
-    """
-    current = context.current
-    has_other_value = current not in ("", value)
-    if has_other_value:
-        change = combine_effects(value, cases, against=current)
-        if change.gains:
-            return _Recommendation(value, current, change)
-    recommended = current if has_other_value else value
-    effect = combine_effects(recommended, cases, against=context.reference)
-    return _Recommendation(recommended, context.reference, effect)
-
-
-def _name_compared(
-    recommendation: _Recommendation, cases: Sequence[Case], context: AnswerContext
-) -> str:
+def _name_compared(recommendation: Recommendation, basis: AnswerBasis) -> str:
     """Return what a recommended value is compared with: `f6`, or `the slowest other`."""
     value, against, effect = recommendation
     if against != value:
-        return context.label(against)
+        return _label(against, basis)
     # The reference itself is recommended. So the effect compares it with the other values.
-    other_values = _other_values(value, cases)
-    return context.label(*other_values) if len(other_values) == 1 else _slowest_or_fastest(effect)
+    other_values = _other_values(value, basis.cases)
+    if len(other_values) != 1:
+        return _slowest_or_fastest(effect)
+    return _label(other_values.pop(), basis)
 
 
-def _short_choice(value: str, context: AnswerContext) -> str:
+def _short_choice(value: str, basis: AnswerBasis) -> str:
     """Return the short form of an answer that recommends a value: `f7`; `yes` to `Pack the repository?`."""
-    if context.question.yes_value:
-        return "yes" if value == context.question.yes_value else "no"
-    return context.label(value)
+    if basis.question.yes_value:
+        return "yes" if value == basis.question.yes_value else "no"
+    return _label(value, basis)
 
 
-def _sentence_of_choice(value: str, effect_text: str, context: AnswerContext) -> str:
+def _sentence_of_choice(value: str, effect_text: str, basis: AnswerBasis) -> str:
     """Return the sentence of an answer that recommends a value: `Choose f7: cold log 2.0x faster.`"""
-    label = context.label(value)
-    if value == context.current:
+    label = _label(value, basis)
+    if value == basis.current:
         return f"You have {label}: keep it if you change only this."
-    if context.has_workload:
+    if basis.has_workload:
         return f"For your workload choose {label}: {effect_text}."
     return f"Choose {label}: {effect_text}."
 
 
-def _compared_in_case(value: str, case: Case, reference: str) -> str:
-    """Return the value with which `value` is compared in a case: the reference, or the case's baseline.
-
-    A case without the reference (such as many packs) has `value` compared with its baseline (such as one
-    pack). A case without `value` shows nothing about `value`, and counts as one of the reference.
-    """
-    has_baseline_only = case.compares(value) and not case.compares(reference)
-    return case.baseline if has_baseline_only else reference
-
-
-def _text_without_effect(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the numbers of cases by effect if `value` is faster or slower in none of them, otherwise "".
+def _text_without_effect(basis: AnswerBasis) -> str:
+    """Return the numbers of cases by effect, of a value without a gain or a loss in any of them.
 
     Example: `of 4 cases 1 equal, 3 undecided`.
     """
     counts: Counter[Call] = Counter()
-    for case in cases:
-        compared = _compared_in_case(value, case, context.reference)
-        effect = effect_in_case(value, case, compared)
-        if effect.gain is not None or effect.loss is not None:
-            return ""
-        counts[effect.effect] += 1
+    for case in basis.cases:
+        compared = compared_in_case(basis.value, case, basis.reference)
+        counts[effect_in_case(basis.value, case, compared).effect] += 1
     # No effect is named whose number of cases is 0.
-    return _counts_text(counts, context, always=())
+    return _counts_text(counts, basis, always=())
 
 
-def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
+def _text_over_reference(value: str, basis: AnswerBasis) -> str:
     """Return the effect of `value` in words: a clause for each value that it is compared with.
 
     Example: `clone 2.5x faster; against one pack: log 8.6x faster`. A clause without `against` is over
     the reference, the value that most readers have, such as many packs. Some cases lack the reference. They
-    compare `value` with their own baseline, here one pack (_compared_in_case).
+    compare `value` with their own baseline, here one pack (compared_in_case).
     """
     # The reference comes first, and has no cases if all cases lack it.
-    cases_by_compared: dict[str, list[Case]] = {context.reference: []}
-    for case in cases:
-        compared = _compared_in_case(value, case, context.reference)
+    cases_by_compared: dict[str, list[Case]] = {basis.reference: []}
+    for case in basis.cases:
+        compared = compared_in_case(value, case, basis.reference)
         cases_by_compared.setdefault(compared, []).append(case)
     # Clauses with gains come before all others.
     clauses_with_gains = []
@@ -299,7 +261,7 @@ def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerConte
         if not cases_of_compared:
             continue
         effect = combine_effects(value, cases_of_compared, compared)
-        clause = _clause_against(compared, value, effect, context)
+        clause = _clause_against(compared, value, effect, basis)
         if effect.gains:
             clauses_with_gains.append(clause)
         else:
@@ -307,18 +269,16 @@ def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerConte
     return "; ".join(clauses_with_gains + other_clauses)
 
 
-def _clause_against(
-    compared: str, value: str, effect: CombinedEffect, context: AnswerContext
-) -> str:
+def _clause_against(compared: str, value: str, effect: CombinedEffect, basis: AnswerBasis) -> str:
     """Return the effect of `value` over `compared`: `against one pack: log 8.6x faster`.
 
     The reference is not named, because the whole text is for a reader who has the reference.
     """
-    text = _effect_text(effect, context)
-    if compared == context.reference:
+    text = _effect_text(effect, basis)
+    if compared == basis.reference:
         return text
     # `value` can be the baseline itself. Then its effect is over the slowest or the fastest other value.
-    other = _slowest_or_fastest(effect) if value == compared else context.label(compared)
+    other = _slowest_or_fastest(effect) if value == compared else _label(compared, basis)
     return f"against {other}: {text}"
 
 
@@ -331,36 +291,35 @@ def _slowest_or_fastest(effect: CombinedEffect) -> str:
     return SLOWEST_OR_FASTEST if effect.losses else SLOWEST
 
 
-def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
-    """Return the answer that names the cost of each value against the reference, and recommends none.
+def _text_of_cost(basis: AnswerBasis) -> AnswerText:
+    """Return the texts of an answer that recommends no value: the cost of each value against the reference.
 
     Example: the sentence `https: warm export 1.3x slower, warm log equal.`, and in short `up to 1.3x slower`.
     A case counts if decided comparisons show how fast the reference is, such as http. The caller guarantees
     one such case, because the text would be empty otherwise.
     """
-    margin = 1 + context.min_effect_pct / 100
+    cases, reference = basis.cases, basis.reference
+    margin = 1 + basis.min_effect_pct / 100
     clauses = []
     # The reference itself has the factor 1.
     all_factors = [1.0]
-    for value, groups in _cost_factors(cases, context.reference).items():
+    for value, groups in _cost_factors(cases, reference).items():
         parts = []
         for group, case_factors in groups.items():
             name = labels.group_label(group)
             parts.append(f"{name} {_cost_text(case_factors, margin)}".strip())
             all_factors += [factor for _, factor in case_factors]
-        clauses.append(f"{context.label(value)}: {', '.join(parts)}")
+        clauses.append(f"{_label(value, basis)}: {', '.join(parts)}")
     largest = max(all_factors)
     # A factor that differs from 1 by rounding only is no cost.
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
-    costs = "; ".join(clauses) + _uncertainty_note(cases, context.reference)
-    return Answer(
-        AnswerKind.COST,
-        value="",
-        short=short,
+    costs = "; ".join(clauses) + _uncertainty_note(cases, reference)
+    return AnswerText(
+        short,
         # A page prints the costs as a sentence, and the terminal in a cell of a table.
         sentence=_sentence(costs),
         effect=costs,
-        against=context.label(context.reference),
+        against=_label(reference, basis),
     )
 
 
@@ -427,22 +386,22 @@ def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
     return " and ".join(parts) or "equal"
 
 
-def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
+def _effect_text(effect: CombinedEffect, basis: AnswerBasis) -> str:
     """Return an effect in words: `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
 
     A single case needs no numbers of cases in brackets. Without a gain, and without a loss of the margin or
     more, return the numbers alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
     """
-    margin = 1 + context.min_effect_pct / 100
+    margin = 1 + basis.min_effect_pct / 100
     # Gains below the margin are named only if there are no larger ones. Losses below it are only counted.
     gains = _from_margin(effect.gains, margin) or effect.gains
     losses = _from_margin(effect.losses, margin)
     clauses = []
     if gains:
-        clauses.append(_gains_clause(gains, context))
+        clauses.append(_gains_clause(gains, basis))
     if losses:
-        clauses.append(_losses_clause(losses, context))
-    counts_text = _counts_text(effect.counts, context)
+        clauses.append(_losses_clause(losses, basis))
+    counts_text = _counts_text(effect.counts, basis)
     if not clauses:
         return counts_text
     *first_clauses, last_clause = clauses
@@ -464,16 +423,14 @@ def _from_margin(
     return large
 
 
-def _gains_clause(
-    gains: Mapping[CaseGroup, Sequence[float]], context: AnswerContext
-) -> EffectClause:
+def _gains_clause(gains: Mapping[CaseGroup, Sequence[float]], basis: AnswerBasis) -> EffectClause:
     """Return `cold log 2.4x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster` for several groups.
 
     `gains` has at least one group, the most important one first: {cold log: [2.4], export: [1.2], update:
-    [1.9]}. The clause is slight if all gains of the last range are below `context.min_effect_pct`.
+    [1.9]}. The clause is slight if all gains of the last range are below `basis.min_effect_pct`.
     """
-    better = context.comparative.better
-    min_effect_pct = context.min_effect_pct
+    better = comparative_of(basis.metric).better
+    min_effect_pct = basis.min_effect_pct
     first_group, *other_groups = gains.keys()
     first_range = labels.range_of_factors(gains[first_group])
     # Cases without a command and a state of caches are in a group without a name.
@@ -492,18 +449,18 @@ def _gains_clause(
 
 
 def _losses_clause(
-    losses: Mapping[CaseGroup, Sequence[float]], context: AnswerContext, than: str = ""
+    losses: Mapping[CaseGroup, Sequence[float]], basis: AnswerBasis, than: str = ""
 ) -> EffectClause:
     """Return `cold log 1.2x to 1.5x slower`, or `at most 1.5x slower` for losses in several groups.
 
     `than` follows the word `slower`, such as ` than the best`. The clause is slight if all losses are below
-    `context.min_effect_pct`. Return `slower in no case measured` without a loss.
+    `basis.min_effect_pct`. Return `slower in no case measured` without a loss.
     """
-    worse = context.comparative.worse
+    worse = comparative_of(basis.metric).worse
     if not losses:
         return EffectClause(f"{worse} in no case measured")
     factors = [loss for losses_of_group in losses.values() for loss in losses_of_group]
-    is_slight = labels.is_slight(factors, context.min_effect_pct)
+    is_slight = labels.is_slight(factors, basis.min_effect_pct)
     group, *other_groups = losses.keys()
     name = labels.group_label(group)
     if name and not other_groups:
@@ -515,7 +472,7 @@ def _losses_clause(
 
 def _counts_text(
     counts: Counter[Call],
-    context: AnswerContext,
+    basis: AnswerBasis,
     always: Sequence[Call] = (Call.FASTER, Call.SLOWER),
 ) -> str:
     """Return the numbers of cases by effect: `of 24 cases 17 faster, 0 slower, 7 undecided`.
@@ -523,7 +480,7 @@ def _counts_text(
     The effects `always` are named even if their number is 0, because a reader looks for them.
     """
     names = {effect: texts.outcome_text(effect) for effect in COUNTED_CALLS}
-    names[Call.FASTER], names[Call.SLOWER] = context.comparative
+    names[Call.FASTER], names[Call.SLOWER] = comparative_of(basis.metric)
     parts = []
     for effect, name in names.items():
         if counts[effect] or effect in always:
@@ -531,9 +488,7 @@ def _counts_text(
     return f"of {counts.total()} cases {', '.join(parts)}"
 
 
-def _choice_that_depends(
-    value: str, cases: Sequence[Case], effect: CombinedEffect, context: AnswerContext
-) -> str:
+def _choice_that_depends(value: str, effect: CombinedEffect, basis: AnswerBasis) -> str:
     """Return the text of an answer that depends: the rule by kind of case, and one value for all cases.
 
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: export 1.3x slower, up to 1.9x
@@ -541,25 +496,28 @@ def _choice_that_depends(
     would be too long. The next part is `single_choice`: what a reader loses and gains with `value`, here f7,
     in all cases. Its losses are against the best value of each case, and its gains are those in `effect`.
     """
+    cases = basis.cases
     # With two values, a loss can only be against the other one, so ` than the best` is left out.
     than = " than the best" if len(_other_values(value, cases)) > 1 else ""
-    losses = _losses_clause(collect_losses(value, cases), context, than).with_notes()
-    single_choice = f"{context.label(value)} if you must choose one: {losses}"
+    losses = _losses_clause(collect_losses(value, cases), basis, than).with_notes()
+    single_choice = f"{_label(value, basis)} if you must choose one: {losses}"
     all_gains = [gain for gains in effect.gains.values() for gain in gains]
     if all_gains:
-        single_choice += f", up to {labels.factor(max(all_gains))} {context.comparative.better}"
-    rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
-    rule_text = _rule_text(rule, value, context, later_text=single_choice)
+        single_choice += (
+            f", up to {labels.factor(max(all_gains))} {comparative_of(basis.metric).better}"
+        )
+    rule = find_rule(cases, value, basis.reference, Limits(basis.min_effect_pct))
+    rule_text = _rule_text(rule, value, basis, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
     # A case decides a value if its decided comparisons show how fast the value is. Other cases do not show
     # the effect of a change from the reader's value. If that is unknown (""), each decided case counts.
-    decided = [case for case in cases if case.decides(context.current)]
+    decided = [case for case in cases if case.decides(basis.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"
     return text
 
 
-def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -> str:
+def _rule_text(rule: Rule, best: str, basis: AnswerBasis, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
     `best` is the value for all cases, here f7. The second text is shorter if `best` has many groups of cases.
@@ -570,7 +528,7 @@ def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -
         return ""
     text_by_value = {}
     for value, groups in rule.items():
-        label = context.label(value)
+        label = _label(value, basis)
         # Groups by access share the word `over`: `f7 over http and svn`.
         if all(group.axis == ACCESS_AXIS for group in groups):
             accesses = [group.value for group in groups]
@@ -580,7 +538,7 @@ def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -
             text_by_value[value] = f"{label} for {enumeration(names)}"
     exceptions = [text for value, text in text_by_value.items() if value != best]
     complete = ", ".join(text_by_value.values())
-    shorter = f"{', '.join(exceptions)}, otherwise {context.label(best)}"
+    shorter = f"{', '.join(exceptions)}, otherwise {_label(best, basis)}"
     for text in (complete, shorter):
         if len(f"Choose {text} {later_text}".split()) <= MAX_WORDS:
             return text
