@@ -77,7 +77,12 @@ def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     project.succeed()
     assert len([path for path in project.exports() if "/mine/" in path]) == 3
     page = project.page(study)
-    for text in ("mine is of format 6", "as-is: enable-dir", "f6: enable-dir", "nopack is"):
+    for text in (
+        "mine is of format 6",
+        "as-is: enable-rep-sharing = true, enable-dir-deltification = true",
+        "f6: enable-rep-sharing = true, enable-dir-deltification = false",
+        "nopack is",
+    ):
         assert text in page, text
     table = project.rows(f"tables/{study}/own-vs-format.csv")
     pairs = {(row["baseline"], row["candidate"]) for row in table}
