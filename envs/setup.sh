@@ -198,7 +198,11 @@ case " ${STUDY-} " in *working-copy-2012* | *[\ ,]all[\ ,]*) with_guest=yes ;; e
 [[ -z ${with_guest-} || -e .tools/nfs-guest ]] || bash envs/unpack_nfs_guest.sh || true
 # Tests and cells over svn+ssh, and with SASL passwords, need them.
 case " ${STUDY-} " in *deployed-server* | *[\ ,]all[\ ,]*) with_deployed=yes ;; esac
-[[ -z ${with_deployed-} || -e .tools/sshd ]] || bash envs/unpack_sshd.sh || true
+# Cells of git over ssh need sshd. REPO= on a git repository runs the study git-server.
+with_sshd=${with_deployed-}
+case " ${STUDY-} " in *git-server* | *git-builds*) with_sshd=yes ;; esac
+[[ ! -d ${REPO-}/.git && ! -d ${REPO-}/objects ]] || with_sshd=yes
+[[ -z $with_sshd || -e .tools/sshd ]] || bash envs/unpack_sshd.sh || true
 [[ -z ${with_deployed-} || -e .tools/sasl ]] || bash envs/unpack_sasl.sh || true
 report_losses
 if [[ $(finished_environment) == .conda && " ${missing_may[*]} " == *" libapache2-mod-svn "* ]]; then

@@ -129,7 +129,7 @@ class TrafficDefinition(TypedDict, total=False):
 
 class Command(Model):
     argv: Text
-    """The timed command. Its {words} are the study's axes, Subversion's programs ({svn}, {svnadmin}, ...),
+    """The timed command. Its {words} are the study's axes, programs of a build ({svn}, {git}, ...), {python},
     the options of the server configuration ({svnadmin_args}, {load_args}), and those of the keys below."""
     stdin: Text | None = None
     """A file for the command's standard input, with the same {words}."""

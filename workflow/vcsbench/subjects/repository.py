@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     )
 
 REPOSITORIES = "repositories"
-# Metadata of a copy that results do not have.
+# Metadata of a copy that results do not have. Among them are paths of the history, which may be private.
 _INTERNAL = (
-    "variant", "copy", "path", "busy_file", "long_names", "reserved_names", "state", "digest",
+    "variant", "copy", "path", "folder", "busy_file", "long_names", "reserved_names", "state", "digest",
 )  # fmt: skip
 # How many shards a round checks: to read the states of all takes longer than a run.
 SAMPLED_SHARDS = 2
