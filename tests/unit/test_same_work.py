@@ -11,6 +11,7 @@ from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.codes import WhyNoBest
 from vcsbench.evidence import same_work
 from vcsbench.records import complete_context, complete_run
+from vcsbench.report.picks import describe_other_work
 from vcsbench.statistics.evaluations import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations, evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -150,8 +151,9 @@ def advice_of(frame, cache):
 
 def test_advice_compares_majority_only(tmp_path):
     item = advice_of(work_frame(tmp_path, cold_f7_is_short), "cold")
-    reason = "5,000 revisions against 6,000"
-    assert item.other_work == [({"format": "f7"}, reason)]
+    (other,) = item.other_work
+    assert other.values == {"format": "f7"}
+    assert describe_other_work(other) == "5,000 revisions against 6,000"
     # f7 was fastest, and is neither recommended nor compared.
     assert item.best.values.get("format") != "f7"
     assert "f7" not in [choice.values.get("format") for choice in item.not_slower]

@@ -399,9 +399,9 @@ class Settings(Model):
     blocks: list[Text] | None = None
     """The blocks that a node of a cluster measures. Its job sets it."""
     duplicates: int = key(1, was="twins", ge=0, le=100)
-    """How many cells of each class (`variance_group` of the study) are measured twice, the second with `~2` at the
-    end of its name. Their difference is a part of every comparison's error. With 0, every comparison is
-    undecided. A build listed twice is no duplicate: it is the noise check of the page and the terminal."""
+    """How many cells of each class (`variance_group` of the study) are measured twice, the second with `~2`
+    at the end of its name. Their difference is a part of every comparison's error. With 0, every comparison
+    is undecided. A build listed twice is no duplicate: it is the noise check of the page and the terminal."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
     """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if a
     test shows that its difference is below it, or if a certain difference was measured below it.

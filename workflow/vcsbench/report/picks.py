@@ -173,12 +173,12 @@ def label_situations(results: Results) -> list[SituationRow]:
         # An axis that does not apply to the situation ("") must hide no row, so it is left out.
         where = _without_empty(situation.where)
         why_not = texts.NO_BEST[situation.why] if situation.why else ""
-        other_work = [(other.values, _describe_other_work(other)) for other in situation.other_work]
+        other_work = [(other.values, describe_other_work(other)) for other in situation.other_work]
         rows.append(SituationRow(label, where, situation, why_not, other_work))
     return rows
 
 
-def _describe_other_work(other: OtherWork) -> str:
+def describe_other_work(other: OtherWork) -> str:
     """Return how the work of a choice differs: `9 files against 10`, or why it cannot be compared."""
     if other.compared:
         return same_work.difference(other.work, other.compared)
