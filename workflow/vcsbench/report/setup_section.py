@@ -31,7 +31,9 @@ from vcsbench.report.setup_conditions import (
 from vcsbench.storages.filesystems import IN_MEMORY
 
 # The facts of a subject that are in its heading, or that only vcsbench uses.
-HIDDEN_FACTS = frozenset(["name", "source", "description", "identity", "variant", "path", "tree", "folder"])
+HIDDEN_FACTS = frozenset(
+    ["name", "source", "description", "identity", "variant", "path", "tree", "folder"]
+)
 # The labels of facts whose key is no word for readers.
 FACT_LABELS = {
     "bytes": "size",
