@@ -43,7 +43,7 @@ class Flag(enum.StrEnum):
         "A cold run read far less from the device than the discarded cold run.",
         "Find the program that read the repository after the caches were cleared.", INVALID_RUN)
     FEWER_DISK_READS = ("fewer-disk-reads",
-        "A cold run read less from the device than the first run, which is not counted.",
+        "A cold run read less from the device than the first run, whose time does not count.",
         "Some of its pages may have been in memory. Find the program that read the repository.")
     FOREIGN_READS = ("foreign-reads",
         "After a cold run, more of the repository was in memory than was read.",
@@ -99,7 +99,7 @@ class Flag(enum.StrEnum):
         "The packed repository has no packed shard: only full shards get packed.",
         "Use a repository with more revisions than a shard (1,000 by default).", INVALID_RUN)
     APART = ("apart",
-        "The files of the copy do not alternate with those of the others. Their place can change the times.",
+        "The files of this copy lie apart from those of other copies on the disk. This can change the times.",
         "Use `make clean` and a new run to make all copies again.")
     HOST_CACHED = ("host-cached",
         "The file system is an image in the page cache of this system.",

@@ -300,7 +300,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: in
     # Some comparisons are in tables only, for example those of other metrics than the elapsed time.
     if in_cards < counts.total():
         shown = words.count_of(in_cards, "comparison")
-        sentences.append(f"The cards show {shown}, the tables all.")
+        sentences.append(f"The cards show {shown} (a case can have several), the tables all.")
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if has_undecided and account.scatter_pct > comparisons.NOISY_PCT:
         noise = f"{account.scatter_pct:.2g} %"
