@@ -13,7 +13,7 @@ from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.files import write_json
-from vcsbench.forecast import doctor, plan_report, side_effects
+from vcsbench.forecast import doctor, durations, plan_report, side_effects
 from vcsbench.forecast.doctor import CheckResult, examine_machine, run_checks
 from vcsbench.forecast.durations import (
     CELL_ROUND_S,
@@ -305,6 +305,15 @@ def test_forecast_of_a_conversion_from_git_has_its_measured_rate():
     assert converted_s == pytest.approx(56_734 / 115 / 2, rel=0.1)
     copied_s = estimate_load_s(SimpleNamespace(**git, forms={HistoryForm.GIT_FILES}))
     assert copied_s < converted_s
+
+
+@pytest.mark.parametrize(("megabytes", "expected_s"), [(22, 6), (140, 17)])
+def test_forecast_of_a_cell_of_git_follows_the_bytes_of_its_objects(megabytes, expected_s):
+    estimate = SizeEstimate(1000, megabytes * 10**6, has_revision_files=False)
+    source = SimpleNamespace(estimate=lambda: estimate)
+    draft = {"repository": {"name": "project", "system": "git"}}
+    plan = SimpleNamespace(draft=lambda _: draft, env=SimpleNamespace(sources={"project": source}))
+    assert durations._guess_cell_round_s(plan, None) == pytest.approx(expected_s, rel=0.1)
 
 
 def test_forecast_of_a_load_follows_revisions_or_bytes():
