@@ -31,8 +31,8 @@ CELL_ROUND_S = 2.0
 TYPICAL_BYTES = 79e6
 LARGEST_FACTOR = 50.0
 # Seconds to measure a cell-round of a git repository: start, and for each byte of its objects, because clones
-# check all objects. With four runs of each clone, the mean cell-round of the default grid took 9 s for 22 MB, and
-# 25 s for 140 MB. With two runs, as in the study, two thirds of this remain.
+# check all objects. With four runs of each clone, the mean cell-round of the default grid took 9 s for 22 MB,
+# and 25 s for 140 MB. With two runs, as in the study, two thirds of this remain.
 GIT_ROUND_S, GIT_BYTE_S = 4.0, 0.9e-7
 # Seconds to measure a cell of fixed cost, and to count the system calls of a cell.
 FIXED_COST_S = 1.0
