@@ -201,7 +201,7 @@ case " ${STUDY-} " in *deployed-server* | *[\ ,]all[\ ,]*) with_deployed=yes ;; 
 # Cells of git over ssh need sshd. REPO= on a git repository runs the study git-server.
 with_sshd=${with_deployed-}
 case " ${STUDY-} " in *git-server* | *git-builds*) with_sshd=yes ;; esac
-[[ ! -d ${REPO-}/.git && ! -d ${REPO-}/objects ]] || with_sshd=yes
+[[ -z ${REPO-} || (! -e $REPO/.git && ! -d $REPO/objects) ]] || with_sshd=yes
 [[ -z $with_sshd || -e .tools/sshd ]] || bash envs/unpack_sshd.sh || true
 [[ -z ${with_deployed-} || -e .tools/sasl ]] || bash envs/unpack_sasl.sh || true
 report_losses

@@ -455,15 +455,9 @@ class Svnserve(Server):
     def _configuration(self) -> str:
         """The path of svnserve's configuration, such as /proc/self/fd/6; "" if it needs none.
 
-        The first use writes the file, so all starts of the server have the same one.
-        """
-        return self._write_configuration()
-
-    def _write_configuration(self) -> str:
-        """Write svnserve's configuration, and the files that it names. Return its path; "" if it needs none.
-
-        Set `settings` to its text, and variables for SASL. svnserve then does not read conf/svnserve.conf of
-        the repositories, so the copies stay unchanged.
+        The first use writes it, and the files that it names, so all starts of the server have the same ones.
+        It also sets `settings` to its text, and variables for SASL. svnserve then does not read
+        conf/svnserve.conf of the repositories, so the copies stay unchanged.
         """
         # By their names in the configuration: {"rules": "/proc/self/fd/5"}.
         named_files: dict[str, str] = {}
@@ -528,16 +522,10 @@ class Httpd(Server):
     def _configuration(self) -> str:
         """The path of httpd's configuration, such as /proc/self/fd/6.
 
-        The first use writes the file, so all starts of the server have the same one.
-        """
-        return self._write_configuration()
-
-    def _write_configuration(self) -> str:
-        """Write httpd's configuration, and the files that it names. Return its path, and set `settings`.
-
-        It includes the user's `httpd.conf`. Only `settings`, the directives of the deployment, come after
-        that file, so that no other directive replaces them. httpd opens all files by paths such as
-        /proc/self/fd/5, in which no character is a wildcard.
+        The first use writes it, and the files that it names, so all starts of the server have the same ones.
+        It includes the user's `httpd.conf`. Only `settings`, the directives of the deployment, which are set
+        here, come after that file, so that no other directive replaces them. httpd opens all files by paths
+        such as /proc/self/fd/5, in which no character is a wildcard.
         """
         user_file = self.files / self.file
         try:

@@ -1,6 +1,5 @@
 """The texts of a card: its answers, and the sentences on its candidates, its workload and what is missing."""
 
-from collections import Counter
 from typing import NamedTuple
 
 from vcsbench.advice import labels
@@ -9,6 +8,7 @@ from vcsbench.codes import AnswerKind
 from vcsbench.metrics import METRICS
 from vcsbench.report import candidate_texts, capacity_texts
 from vcsbench.report.answer_texts import AnswerText, describe_answer
+from vcsbench.report.results import grouped_by
 from vcsbench.words import count_of
 
 
@@ -25,7 +25,7 @@ class RoleText(NamedTuple):
 
 
 def describe_answers(card: Card) -> list[AnswerText]:
-    """Return the texts of the answers of a card, over all cases; the first is that of the whole card.
+    """Return the texts of the answers of a card, over all cases; the first is for the whole card.
 
     A question with `aggregate`, such as that about builds or capacity, has one for each candidate or case.
     """
@@ -52,12 +52,11 @@ def describe_notes(card: Card) -> list[str]:
             notes.append(f"Your workload's {name} has no result here.")
     if card.withheld:
         # The most frequent reason: `8 comparisons left out (5 of them): measured on ...`.
-        by_reason = {(each.codes, each.detail): each for each in card.withheld}
-        counts = Counter((each.codes, each.detail) for each in card.withheld)
-        reason, number = counts.most_common(1)[0]
-        share = f" ({number} of them)" if len(counts) > 1 else ""
+        groups = grouped_by(card.withheld, lambda withheld: (withheld.codes, withheld.detail))
+        largest = max(groups.values(), key=len)
+        share = f" ({len(largest)} of them)" if len(groups) > 1 else ""
         left_out = f"{count_of(len(card.withheld), 'comparison')} left out{share}"
-        notes.append(f"{left_out}: {by_reason[reason].reason}")
+        notes.append(f"{left_out}: {largest[0].reason}")
     return notes
 
 

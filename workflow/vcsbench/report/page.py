@@ -49,6 +49,7 @@ from vcsbench.report.table_sections import (
     table_sections,
 )
 from vcsbench.systems import SUBVERSION, SYSTEMS
+from vcsbench.systems.base import System
 
 OWN_COMMAND = "make report REPO=/path/to/repository"
 # The prefixes of the names of line plots (page_charts).
@@ -59,8 +60,6 @@ LINE_CHART_PREFIXES = ("level", "history")
 class AnswerSection:
     """The parts of a page with advice: the reader's picks, the cards (questions with answers), next runs."""
 
-    # Operations with the changes that make them faster, [] if the reader's own repository was not measured.
-    wishes: Sequence[Wish]
     condition: str  # a warning that gains differ from published ones, "" without one
     min_effect: str  # the smallest effect worth noting, such as `10 %`
     picks: Sequence[Pick]
@@ -85,6 +84,11 @@ class AnswerSection:
     next_steps: Sequence[summary.NextStep]
     commands: Mapping[str, str]  # by the target of make: report, baseline and check
     own_command: str  # measures the reader's own repository, "" if that is already measured
+
+    @property
+    def wishes(self) -> Sequence[Wish]:
+        """Return the wishes of a reader without picks, [] if the reader's own repository was not measured."""
+        return self.pick_answers[0].wishes if self.pick_answers else []
 
 
 @dataclass(frozen=True)
@@ -265,7 +269,7 @@ def _describe_answers(
 
     A card has a question, such as which format to choose, with its answer over all cells. Picks are the
     values that a reader selects as what he has, such as f6 and http. The answers for each combination of
-    picks are decided here, and the script of the page only shows those of the selected one.
+    picks are decided here, and the script of the page only shows the answers of the selected combination.
     """
     is_measured = bool(originals(results.measurements))
     # Comparisons whose published result is the opposite of the measured one.
@@ -283,12 +287,10 @@ def _describe_answers(
     if is_measured and not results.own_repository:
         carries_over = results.study.carries_over
     disturbed_share = summary.disturbed_share(results.valid_runs)
-    pick_answers = _answer_picks(results, picks, operations, work, opposites)
     return AnswerSection(
         # The advice.
-        wishes=pick_answers[0].wishes if pick_answers else [],
         picks=picks,
-        pick_answers=pick_answers,
+        pick_answers=_answer_picks(results, picks, operations, work, opposites),
         cards=cards,
         estimate=_estimate_load(results, cards),
         examples=make_examples(results),
@@ -323,7 +325,7 @@ def _answer_picks(
 ) -> list[PickAnswer]:
     """Return the answers for each combination of picks that a measurable cell fits, that without picks first.
 
-    `operations`, `work` and `opposites` are those of _describe_answers().
+    `operations`, `work` and `opposites` are as in _describe_answers().
     """
     # The values that can be picked: {"format": ["f6", "f7"], "access": ["http", "svn"]}.
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
@@ -331,9 +333,16 @@ def _answer_picks(
     combinations = combinations_of(grid, values_by_axis, MAX_COMBINATIONS)
     axes = list(values_by_axis)
     all_answers = make_pick_answers(results.advice, combinations, axes, operations, work, opposites)
+    # A wish is an operation with the change that makes it faster: the cold log over svn, by packing. The
+    # change starts from the picked values, and on other axes from those of the user's repository.
+    present = _find_present_values(results, picks)
+    system = _find_system(results)
     with_wishes = []
     for answer in all_answers:
-        wishes = _find_wishes_of_reader(results, picks, answer.picks, work)
+        wishes: Sequence[Wish] = []
+        # Without a repository of the user and without picks, nothing shows from what a change starts.
+        if results.own_repository or answer.picks:
+            wishes = find_wishes(results.advice, {**present, **answer.picks}, work, system)
         with_wishes.append(replace(answer, wishes=wishes))
     return with_wishes
 
@@ -341,7 +350,7 @@ def _answer_picks(
 def _estimate_load(results: Results, cards: Sequence[answers.CardView]) -> LoadEstimate | None:
     """Return the measured time and size of a load, which the script scales to the reader's revisions.
 
-    Return None if no card is about a load. Loads are those of Subversion: the repositories of other systems
+    Return None if no card is about a load. Only Subversion has such loads: the repositories of other systems
     have no formats. A card has `costs` if a load was timed, or the sizes of files are known.
     """
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
@@ -373,33 +382,25 @@ def _find_own_command(results: Results) -> str:
     return OWN_COMMAND
 
 
-def _find_wishes_of_reader(
-    results: Results, picks: Sequence[Pick], picked: AxisValues, work: WorkOfChange
-) -> list[Wish]:
-    """Return the wishes of a reader who has picked values (`picked`), the largest gain first.
+def _find_present_values(results: Results, picks: Sequence[Pick]) -> dict[str, str]:
+    """Return the known values of the user's measured repository: the `preset` of each pick, and AS_IS.
 
-    A wish is an operation with the change that makes it faster: the cold log over svn, by packing. A change
-    starts from the picked values, and on other axes from those that the measured repository of the user has
-    now: the `preset` of each pick, if it is known. Return [] if nothing of this is known. `work` has the time
-    that changes took here.
+    AS_IS stands for an exact copy: with its own format, or for git with its own packs and refs.
     """
-    if not results.own_repository and not picked:
-        return []
     measurable = [cell for cell in results.grid if not cell.get("skip")]
-    values_now: dict[str, str] = {}
-    # The value AS_IS stands for an exact copy of the repository: with its own format, or for git with its own
-    # packs and refs.
+    values: dict[str, str] = {}
     for axis in results.order:
         if any(cell.get(axis) == AS_IS for cell in measurable):
-            values_now[axis] = AS_IS
-    values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
-    values_now |= picked
-    # All repositories of a study with answers are of one system, and their records name it, unless it is
-    # Subversion. So there is at most one name.
+            values[axis] = AS_IS
+    return values | {pick.axis: pick.preset for pick in picks if pick.preset}
+
+
+def _find_system(results: Results) -> System:
+    """Return the system of all repositories of a study with answers: it has only one."""
+    # The records of repositories name their system, unless it is Subversion. So there is at most one name.
     names = {context["repository"].get("system", "") for context in results.contexts}
     names.discard("")
-    system = SYSTEMS.get(max(names, default=""), SUBVERSION)
-    return find_wishes(results.advice, values_now, work, system)
+    return SYSTEMS.get(max(names, default=""), SUBVERSION)
 
 
 def _list_commands(results: Results) -> dict[str, str]:

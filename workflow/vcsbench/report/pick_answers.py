@@ -24,7 +24,7 @@ from vcsbench.advice.wishes import Wish, WorkOfChange, work_of_change
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.codes import Call
 from vcsbench.plan.grid import AxisValues
-from vcsbench.report.answer_texts import describe_answer
+from vcsbench.report.answer_texts import AnswerText, describe_answer
 from vcsbench.report.finding_tables import Reversal
 from vcsbench.report.results import grouped_by, unique_values
 from vcsbench.statistics.comparisons import is_difference
@@ -213,6 +213,7 @@ def make_pick_answers(
     # A card on a cost, such as the cost of https, recommends no change.
     advising_cards = [card for card in cards if not card.question.is_cost]
     reversed_pairs = _find_reversed_pairs(advising_cards, opposites)
+    cards_with_texts = [(card, describe_answer(card.basis_for({}))) for card in cards]
     answers = []
     for picks in combinations:
         # The plan has the advised changes (steps) in their order, and the other changes.
@@ -227,7 +228,10 @@ def make_pick_answers(
             state=_label_common_state(table.operations),
             changes=change_views,
             remarks=_make_remarks(table, advising_cards, picks),
-            cards=[_make_card_answer(card, picks, table) for card in cards],
+            cards=[
+                _make_card_answer(card, picks, table, text_over_all)
+                for card, text_over_all in cards_with_texts
+            ],
         )
         answers.append(answer)
     return answers
@@ -622,11 +626,13 @@ def _describe_change(change: ValueChange, picks: AxisValues) -> str:
     return f"{change_text} ({'; '.join(results)})"
 
 
-def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
+def _make_card_answer(
+    card: Card, picks: AxisValues, table: ChangeTable, text_over_all: AnswerText
+) -> CardAnswer:
     """Return the answer of a card (a question, such as `Pack?`) for the values that a reader has picked.
 
-    Without picks ({}), it is the answer over all cases. If the picks have another answer, both are named:
-    `Over all cases: yes: cold log 2.4x faster.`
+    `text_over_all` is the answer over all cases, and so the answer without picks ({}). If the picks have
+    another answer, both are named: `Over all cases: yes: cold log 2.4x faster.`
     """
     basis = card.basis_for(picks)
     answer = make_answer(basis)
@@ -639,10 +645,8 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
         for change in table.changes:
             if change.axis == card.question.axis:
                 sentences.append(_refer_to_change(change))
-    if picks:
-        text_over_all = describe_answer(card.basis_for({}))
-        if text_over_all.short != text.short:
-            sentences.append(f"Over all cases: {text_over_all.short}: {text_over_all.effect}.")
+    if text_over_all.short != text.short:
+        sentences.append(f"Over all cases: {text_over_all.short}: {text_over_all.effect}.")
     return CardAnswer(
         anchor=anchor_of(card),
         kind=answer.kind,
