@@ -121,7 +121,7 @@ def _cards(
     - with `aggregate`, over all cells: "Is the other build faster?" Each build has one answer.
     - without both, about the values of an axis: "Which format?"
 
-    `rounds` has a row for each cell, host and round (by_round), and `noise` is that of its times.
+    `rounds` has a row for each cell, host and round (by_round), and `noise` is the noise of its times.
     """
     axes = list(settings.order)
     cards = []
@@ -231,7 +231,7 @@ def _role_cards(
     for metric, reader in reader_by_metric.items():
         tables_of_metric = _comparing_tables(tables, question.axis, metric)
         rows = _rows_of_question(question, tables_of_metric)
-        # The second result, comparisons without a ratio, is not used: cards list only those of elapsed times.
+        # The second result, comparisons without a ratio, is not used: cards list them for elapsed times only.
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
         if not cases:
             continue

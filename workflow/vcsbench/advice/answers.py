@@ -60,7 +60,7 @@ def make_answer(basis: AnswerBasis) -> Answer:
     """Return the answer for the reader of the basis."""
     if basis.kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
         return Answer(basis.kind, basis.value)
-    # A question about a cost, such as that of https, recommends no value.
+    # A question about a cost, such as the cost of https, recommends no value.
     if basis.question.is_cost:
         return Answer(AnswerKind.COST)
     if shows_no_difference(basis):

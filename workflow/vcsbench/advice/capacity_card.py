@@ -28,10 +28,10 @@ def make_capacity_card(
 ) -> Card:
     """Return the card of a question about capacity, with a capacity for each case, such as http and svn.
 
-    The capacity is the number of clients from which on a latency is at least twice that of the fewest
-    clients. Each of `rows` compares the latency of a number of clients with that of the fewest, by the metric
-    `question.doubles`. Without such a row, the card has the reasons: `grid` has those of skipped cells, and
-    `failures` those of failed rounds (decision.missing_values).
+    The capacity is the number of clients from which on a latency is at least twice the latency of the
+    fewest. Each of `rows` compares the latency of a number of clients with the fewest, by the metric
+    `question.doubles`. Without such a row, the card has the reasons: `grid` has the reasons of skipped cells,
+    and `failures` the reasons of failed rounds (decision.missing_values).
 
     `loads` has the shares of all processors that the server and its clients took in each cell, in per cent
     (LOADS). The card has them, because clients that take most of the processors double the latency

@@ -79,7 +79,7 @@ class RoleCard:
 class Card:
     """A question, such as which format to choose, with its cases and its answer over all cases.
 
-    A card has no texts but those of its question, which are the study's. The report makes all others.
+    A card has no texts but its question, which is the study's. The report makes all others.
     """
 
     question: CardQuestion
@@ -346,7 +346,7 @@ def make_card(
 ) -> Card:
     """Return the card of a question with its answer over all cases.
 
-    `cases` are the comparisons with a result, and `withheld` those of measured cells without one
+    `cases` are the comparisons with a result, and `withheld` comparisons of measured cells without one
     (decision.find_cases). `axes` are all axes of the study, of which the card shows those that distinguish
     its cases. Card explains the other parameters, which are its fields.
     """

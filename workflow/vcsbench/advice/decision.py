@@ -274,7 +274,7 @@ class Missing:
     cells: int
 
     def sentence(self, label: str) -> str:
-        """Return `f8: 4 cells not measured: svnadmin is too old.` `label` is that of the value."""
+        """Return `f8: 4 cells not measured: svnadmin is too old.` `label` names the value."""
         cells = count_of(self.cells, "cell")
         reason = texts.failure_text(self.reason)
         return f"{label}: {cells} not measured: {reason.rstrip('.')}."

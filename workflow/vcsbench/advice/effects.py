@@ -133,7 +133,7 @@ def _group_factors(
         group: _find_condition(changed, cases_by_group[group])
         for group, changed in changed_by_group.items()
     }
-    # A rank is the place of a group in texts. A part of a group has that of the whole group.
+    # A rank is the place of a group in texts. A part of a group has the rank of the whole group.
     ranks = _rank_groups(cases)
     factors_by_group: defaultdict[CaseGroup, list[float]] = defaultdict(list)
     for case, factor in factors:

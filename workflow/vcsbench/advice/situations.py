@@ -139,7 +139,7 @@ def _rank_choices(
 
 
 def _paired_ratio(logs: Logs, logs_of_best: Logs) -> Estimate:
-    """Return the time of a cell divided by that of the best one, over the rounds that both have.
+    """Return the time of a cell divided by the time of the best one, over the rounds that both have.
 
     Without a round that both have, the quotient is NaN.
     """
@@ -152,7 +152,7 @@ def _outcome_of_choice(
 ) -> Call:
     """Return the outcome of a choice against the fastest one: its call, TOO_SMALL if its time shows nothing.
 
-    `call` is that of the ratio of both times, None if no round has both. The choice takes `seconds`.
+    `call` is about the ratio of both times, None if no round has both. The choice takes `seconds`.
     """
     # Two times that are mostly start-up are equal whatever the work. So EQUAL is replaced, too.
     if start_up_explains(start_up, is_difference=call == Call.SLOWER):
@@ -186,7 +186,7 @@ def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
 def _other_work(
     values: AxisValues, cell: Cell, works: Mapping[Cell, str], alike: set[Cell]
 ) -> OtherWork:
-    """Return the work of a cell with that of another cell, from which it differs.
+    """Return the work of a cell with the work of another cell, from which it differs.
 
     `values` are those that a reader chooses with the cell. `works` has the work of each cell. `alike` are the
     cells with the most frequent work, without this cell. It is empty if two works are equally frequent, or if

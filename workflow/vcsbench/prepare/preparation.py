@@ -47,7 +47,7 @@ def describe_load(
 ) -> LoadRecord:
     """Return the record of a load by git, Mercurial or Fossil, and print the time that the load took.
 
-    `state` is that of the loaded repository, such as "as-is", and `begun` a time of time.monotonic().
+    `state` is the loaded repository's, such as "as-is", and `begun` a time of time.monotonic().
     """
     span = span_since(begun)
     print_progress(f"loaded {words.count_of(commits, 'commit')} in {span['seconds']:.1f} s")

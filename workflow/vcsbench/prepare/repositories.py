@@ -345,7 +345,7 @@ class PreparedRepositories:
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
         # The user may have configured another folder for the storage since the record was written. Then the
-        # mount in the record is not that of this folder.
+        # mount in the record is not the mount of this folder.
         is_record_of_folder = record.get("place") == str(workdir)
         if reason_by_copy and is_record_of_folder:
             repository.check_copies_mounted(record)

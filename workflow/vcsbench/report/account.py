@@ -41,7 +41,7 @@ class OutlookMoment:
 
 @dataclass(frozen=True)
 class Account:
-    """The account of a study. The defaults are those of a study without any result."""
+    """The account of a study. The defaults are for a study without any result."""
 
     taken_s: float = 0.0  # of all sessions
     spent_s: Mapping[str, float] = field(default_factory=dict)  # by the step of a session

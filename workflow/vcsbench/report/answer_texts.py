@@ -565,7 +565,7 @@ def pair_outcome(pair: Pair) -> str:
     """
     is_open = pair.result in (Result.BOUNDED, Result.UNDECIDED)
     # A reader sees the interval in the same row. So the text does not have the bound `within`, by which
-    # answers are decided: it is that of a one-sided test, and nearer to 1.
+    # answers are decided: it is from a one-sided test, and nearer to 1.
     if is_open and pair.has_interval:
         return f"{texts.outcome_text(pair.result)}: at most {labels.factor(pair.far_end)} apart"
     return texts.outcome_text(pair.outcome)

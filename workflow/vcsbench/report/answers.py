@@ -204,8 +204,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
 def _explain_values(card: Card) -> list[str]:
     """Return the meanings of a card's values in a sentence: `https: through httpd with TLS 1.3.`
 
-    A card on a cost, such as that of https, needs it: it recommends no value, so it has no command that shows
-    what a value is. The reference is left out: it is the value without the cost, such as http.
+    A card on the cost of https, for example, needs it: it recommends no value, so it has no command that
+    shows what a value is. The reference is left out: it is the value without the cost, such as http.
     """
     axis = card.question.axis
     meanings = []

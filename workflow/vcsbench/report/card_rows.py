@@ -64,10 +64,10 @@ def make_card_row(
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],
 ) -> CardRow:
-    """Return the row of a comparison as texts, such as that of f6 and f7 in the cold log over svn.
+    """Return the row of a comparison as texts, such as f6 and f7 in the cold log over svn.
 
     The label is the case, `cold log over svn`, without the state of the caches unless `names_cache`. A
-    `label_prefix` has the compared values, if those of the rows differ: `f8 against f6: cold log over svn`.
+    `label_prefix` has the compared values, if they differ between rows: `f8 against f6: cold log over svn`.
     `shown_flags` are the flags that rows may name. `runs_of_sides` are the valid runs of the baseline and of
     the candidate.
     """

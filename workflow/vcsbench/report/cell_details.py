@@ -28,7 +28,7 @@ class CellDetails(TypedDict):
     counted: Sequence[float | None]  # the median of each count, over valid runs
     evidence: Sequence[str]  # sentences
     rounds: int  # the number of its rounds
-    runs: tuple[int, int]  # the place of its runs among those of all cells (_describe_cells)
+    runs: tuple[int, int]  # the place of its runs among the runs of all cells (_describe_cells)
 
 
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:

@@ -93,7 +93,7 @@ def _find_seconds_by_change(load: Row, axes: Sequence[str]) -> dict[tuple[str, s
     """Return the seconds of a load, and of the changes after it, by axis and value.
 
     The record `{"seconds": 40.1, "seconds_by_state": {"pack": 2.0}, ...}` of a load gives `{("packing",
-    "pack"): 2.0, ("format", ANY): 40.1}`. `axes` are those of its system: ("format", "packing") for
+    "pack"): 2.0, ("format", ANY): 40.1}`. `axes` are its system's: ("format", "packing") for
     Subversion, and ("upkeep",) for git.
     """
     seconds_by_change: dict[tuple[str, str], float] = {}

@@ -104,7 +104,7 @@ def _rows_of_grid(
     compared_axis = compare["axis"]
     candidates = compare["candidates"]
     other_axes = [axis for axis in axes if axis != compared_axis]
-    # A saved baseline has the results of an earlier session. They are compared with those of this session,
+    # A saved baseline has the results of an earlier session. They are compared with this session's results,
     # which are the only candidate (`now`). The grid has no axis for that, and only the cells of this session.
     is_with_saved_baseline = compared_axis not in axes
     cell_at = {values_in(cell, axes): cell for cell in grid}

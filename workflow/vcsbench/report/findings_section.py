@@ -227,7 +227,7 @@ def make_finding_views(
 ) -> list[FindingView]:
     """Return published findings, or a user's expectations, as the page shows them: reversed ones first.
 
-    The order of their verdicts is that of MEANINGS. Of the reproduced ones, those without a number come last
+    Their verdicts have the order of MEANINGS. Of the reproduced ones, those without a number come last
     (is_direction_only). `rows` has the columns verdicts.FINDING_COLUMNS. `definitions` has the statement
     behind each row by its id: `{"hot-log": {"compare": {...}, "expect": {"at_least": 1.5}}}`.
     """
@@ -670,7 +670,7 @@ def _list_pairs(
 ) -> list[PairLine]:
     """Return a line for each of several pairs of a finding, in the order of the table `section`.
 
-    The factors are those of the finding, baseline / candidate. If the table divides candidate / baseline, its
+    The factors are the finding's, baseline / candidate. If the table divides candidate / baseline, its
     factors are inverted: the published 22.0 % (a ratio of 1.22) becomes 1 / 1.22 = 0.82.
 
     The pairs of a mixed finding disagree, so each line has the place of its pair against the expected range,

@@ -491,7 +491,7 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
     """Return the points of a table that compares nothing, with their numbers as texts and bars.
 
     The numbers of a column have the same decimals: 1.24 and 0.62. The largest number of a grid has a bar of
-    100 %. The result is grouped by grid and column, so its order may differ from that of `points`.
+    100 %. The result is grouped by grid and column, so its order may differ from `points`.
     """
     formatted = []
     for grid in grouped_by(points, layout.grid_of).values():

@@ -115,8 +115,8 @@ def describe_cold(results: Results) -> str:
     """Return sentences on cold runs: how fast they read, and if warm runs are faster.
 
     Example of the first: `A cold run read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.`
-    This sentence is missing if no cold run is known to read a device. The others are those of
-    _compare_cold_and_warm().
+    This sentence is missing if no cold run is known to read a device. The others are made
+    by _compare_cold_and_warm().
     """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
@@ -297,7 +297,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: in
     if not has_open and not has_too_small:
         return []
     sentences = [f"Answered over all cases: {describe_results(account)}."]
-    # Some comparisons are in tables only, for example those of other metrics than the elapsed time.
+    # Some comparisons are in tables only, for example by other metrics than the elapsed time.
     if in_cards < counts.total():
         shown = words.count_of(in_cards, "comparison")
         sentences.append(f"The cards show {shown} (a case can have several), the tables all.")

@@ -322,7 +322,7 @@ def _list_time_comparisons(results: Results) -> list[Row]:
     """Return the rows of the study's tables that compare the elapsed times of two cells.
 
     Tables that compare with a saved baseline are left out. So are rows whose cells must not be compared, such
-    as those of two machines (`withheld`).
+    as times of two machines (`withheld`).
     """
     comparisons: list[Row] = []
     for name, rows in results.tables.items():

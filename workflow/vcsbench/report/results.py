@@ -499,8 +499,8 @@ def _read_node_changes(folder: Path, study: str) -> list[str]:
 def _read_json(path: Path, kind: type = dict) -> Any:
     """Return the content of a JSON file, None if it is missing.
 
-    Raise UserError if it is damaged, if its content is not of this `kind` (dict or list), or if the path is
-    that of a pipe or folder (open_regular).
+    Raise UserError if it is damaged, if its content is not of this `kind` (dict or list), or if the path
+    leads to a pipe or folder (open_regular).
     """
     try:
         with open(open_regular(path), "rb") as file:

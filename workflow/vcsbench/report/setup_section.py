@@ -76,7 +76,7 @@ class Configuration:
 class Setup:
     """The setup of a study's runs.
 
-    `commands` has each command with its argv. `hypervisors` are those of the virtual machines that measured.
+    `commands` has each command with its argv. `hypervisors` ran the virtual machines that measured.
     `first` and `last` are the times of the first and the last cell-round, None if nothing was measured.
     """
 
@@ -345,7 +345,7 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
 
 def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     """Return the server configurations of the contexts, with each content that their files had."""
-    # The names are those of folders in config/servers, such as `fast`; "" for cells without a server.
+    # The names are of folders in config/servers, such as `fast`; "" for cells without a server.
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():

@@ -93,7 +93,7 @@ def name_counted_verdict(verdict: str, is_in_direction: bool) -> str:
 def describe_verdicts(verdicts: Iterable[str]) -> str:
     """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`; "" without any.
 
-    `verdicts` are those of name_counted_verdict().
+    `verdicts` are from name_counted_verdict().
     """
     counts = Counter(verdicts)
     # Most texts are the verdict itself. These differ: `1 does not hold`, `2 do not hold`, `2 hold`.

@@ -18,7 +18,7 @@ from vcsbench.report.results import Rows, grouped_by, values_in
 from vcsbench.statistics import comparisons, texts
 from vcsbench.statistics.comparisons import ComparisonRow
 
-# The signs next to a number: first that of the call, then those of flags. Their meanings are in
+# The signs next to a number: first the sign of the call, then the signs of flags. Their meanings are in
 # table_sections.MARK_MEANINGS.
 CALL_MARKS = {Call.EQUAL: "=", Call.BOUNDED: "≈", Call.UNDECIDED: "?", Call.TOO_SMALL: "s"}
 FLAG_MARKS = {"same-binaries": "a", "low-n": "n"}

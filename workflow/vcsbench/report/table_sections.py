@@ -272,7 +272,7 @@ def _has_published(results: Results, name: str) -> bool:
 def _collect_points(
     results: Results, name: str, layout: Layout, has_published: bool
 ) -> SectionPoints:
-    """Return the points of the table `name`: measured, shown and published ones, and those of the grids."""
+    """Return the points of the table `name`: measured, shown, published, and in the grids."""
     definition = results.study.tables[name]
     # A table with published numbers prints ratios as published, in per cent.
     all_points = _make_measured_points(results, name, prints_factors=not has_published)
@@ -325,7 +325,7 @@ def _join_readings(
 def _make_published_grids(points: SectionPoints, layout: Layout) -> list[Grid]:
     """Return the grids of the published table if the grids of the section lack some of its numbers.
 
-    The section may lack those of another repository, for example. Return [] if it shows all of them.
+    The section may lack points of another repository, for example. Return [] if it shows all of them.
     """
     attached = [point.published for point in points.in_grids if point.published]
     if points.shown and len(attached) < len(points.published):
@@ -419,7 +419,7 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
     # `Elapsed seconds, geometric mean of the rounds.`
     reduction = _special_reduction(definition)
     if reduction:
-        # The best and the worst run are those of all rounds together.
+        # The best and the worst run are taken over all rounds together.
         reduced = "the rounds" if reduction == MEDIAN else "all runs"
         return f"{metric.title}, in {metric.unit}: the {reduction} of {reduced}."
     # Measured times are means, and published times of repeated runs are medians. Counts are medians in both.

@@ -31,7 +31,7 @@ DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 def detect_compression(path: Path) -> Compression | None:
     """Return the compression of a regular file; None if it is not compressed."""
     with open(open_regular(path), "rb") as file:
-        # The longest beginning, that of xz, has 6 bytes.
+        # The longest beginning, xz's, has 6 bytes.
         start = b"" if _has_no_size(file) else file.read(8)
     for compression in Compression:
         if start.startswith(compression.value):

@@ -44,7 +44,7 @@ def _has_closed_file(path: Path, kind: str) -> bool:
     if kind == SvnSource.kind:
         return _is_closed(path, svn_files.list_history(path))
     if kind == GitSource.kind:
-        # git reads several folders: those of a linked work tree's main repository, and those of other
+        # git reads several folders: the folders of a linked work tree's main repository, and of other
         # repositories from which this one borrows objects.
         for folder in list_folders(path):
             if _is_closed(folder, list_objects(folder)):

@@ -22,7 +22,7 @@ from vcsbench.sources.svn_tree import SourceWithTree, describe_failure, summariz
 from vcsbench.storages.file_trees import OddPaths, describe_missing_tree, older_revision
 
 # Shards whose files are counted for an estimate. Without shards, single files are counted. Their sizes differ
-# much more than those of shards, so there are more of them.
+# much more than the sizes of shards, so there are more of them.
 SAMPLE = 8
 FILE_SAMPLE = 10_000
 LARGEST_REVISION = 2**40

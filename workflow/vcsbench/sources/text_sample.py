@@ -72,7 +72,7 @@ class TextSample:
 
     def count(self, length: int, *, is_delta: bool = False) -> int:
         """Count a text, and return how many of its first bytes compress() needs; 0 if it is not sampled."""
-        # Records without a text, such as those of folders, are no part of the sample.
+        # Records without a text, such as records of folders, are no part of the sample.
         if not length:
             return 0
         is_sampled = self._texts_like(length, is_delta).count(length)

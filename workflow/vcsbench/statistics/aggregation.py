@@ -313,7 +313,7 @@ def _reduce_metric(
     """
     if reduce not in (MEDIAN, MEAN):
         # The best CPU time may be of another run than the best elapsed time. So the best percentage is not
-        # computed from the two: it is that of a single run.
+        # computed from the two: it is the value of a single run.
         best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
         return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
     part_columns = {part: _part_column(metric, part) for part in metric.parts}

@@ -84,7 +84,7 @@ def table_name(baseline: str) -> str:
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
     """Return the definition of the baseline table, which compares current times with a baseline's times.
 
-    Its `rows` and `columns` are those of the study's first table of elapsed times; [] without such a table.
+    It has the `rows` and `columns` of the study's first table of elapsed times; [] without such a table.
     The compared "axis" is the time of measuring.
     """
     rows: list[str] = []
@@ -289,7 +289,7 @@ def list_changes(before: Description, now: Description) -> list[str]:
         current_versions = now["versions"].get(program)
         if versions and current_versions:
             conditions.append((program, versions, current_versions))
-    # A condition that only one description has, such as that of a kind of server, cannot be compared.
+    # A condition that only one description has, such as one about a kind of server, cannot be compared.
     for name, values in before.get("conditions", {}).items():
         current_values = now.get("conditions", {}).get(name)
         if current_values:

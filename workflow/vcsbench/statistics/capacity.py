@@ -37,9 +37,9 @@ class Capacity:
 def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
     """Return the capacity of each case: the number of clients from which on the latency has doubled.
 
-    Each row compares the latency of a number of clients (`candidate`) with that of the fewest clients
-    (`baseline`). A case is the rows that are equal on all axes but `axis`, the number of clients. Rows
-    without a ratio do not count.
+    Each row compares the latency of a number of clients (`candidate`) with the latency of the fewest
+    clients (`baseline`). A case is the rows that are equal on all axes but `axis`, the number of clients.
+    Rows without a ratio do not count.
 
     Example: 2, 4 and 8 clients have 1.25, 1.9 and 3.3 times the latency of one client. So the capacity is 8.
     The interval of 1.9 is 1.7 to 2.2, so 4 clients may be enough to double the latency. The interval of the
@@ -60,7 +60,7 @@ def _capacity_of_case(where: Mapping[str, str], rows: Sequence[ComparisonRow]) -
     """Return the capacity of one case from its rows (at least one). `where` has its values of axes."""
     row_by_number = {int(row.candidate): row for row in rows}
     numbers = sorted(row_by_number)
-    # A ratio is the latency of the fewest clients / that of a number of clients. So its reciprocal is the
+    # A ratio is the latency of the fewest clients / the latency of more clients. So its reciprocal is the
     # factor by which the latency has grown. The low end of a ratio gives the largest possible factor.
     factors = {number: 1 / row_by_number[number].ratio for number in numbers}
     largest_factors = {number: 1 / row_by_number[number].low for number in numbers}

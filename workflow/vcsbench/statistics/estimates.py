@@ -159,7 +159,7 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
         degrees = math.nan
     elif squared_error > 0:
         # Welch-Satterthwaite: v^2 / sum(v_side^2 / degrees_side). Here v is the squared error of the
-        # difference, and v_side that of the mean of one side.
+        # difference, and v_side the variance of the mean of one side.
         denominator = math.fsum(
             side.squared_error**2 / side.degrees for side in (baseline, candidate)
         )

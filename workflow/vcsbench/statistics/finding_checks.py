@@ -127,7 +127,7 @@ class CellCheck:
 
     @property
     def published_statistic(self) -> str:
-        """Return the statistic of the published numbers: that of the runs, but the median for the mean.
+        """Return the statistic of the published numbers: the runs' statistic, but the median for the mean.
 
         The mean is only vcsbench's own default. Published numbers are medians by default, as in tables.
         """
@@ -157,7 +157,7 @@ class CellCheck:
 
         `rounds` are of by_round() with the check's statistic. First come the cases without a value: the
         statement is about other versions, the metric was not measured, or values of several hosts would be
-        compared. Then values are left out in two steps. Refused values do not count, such as those of a pair
+        compared. Then values are left out in two steps. Refused values do not count, such as values of a pair
         with different work. Pairs that are too small to compare are left out of the verdict (_judge), which
         is on the other, decisive values.
         """
@@ -316,7 +316,7 @@ class CellCheck:
     ) -> ValueVerdict:
         """Return the verdict on the finding's value by its interval; MIXED if a mean hides a disagreement.
 
-        `values` are those of the cells or pairs over which the value was computed.
+        `values` are of the cells or pairs over which the value was computed.
         """
         judged = judge_value(self.finding, value, context.limits, noise.has_duplicates)
         # The least or the greatest value does not claim that all cells or pairs are alike. A published mean
@@ -392,7 +392,7 @@ class CellCheck:
         """
         if self.sides:
             return ratio_interval(np.log(number_by_round), averaged)
-        # A CPU time may be 0, which has no logarithm. Then the mean is arithmetic, as that of other metrics.
+        # A CPU time may be 0, which has no logarithm. Then the mean is arithmetic, as for other metrics.
         has_logs = METRICS[self.metric].takes_mean and bool((number_by_round > 0).all())
         if has_logs:
             return geometric_mean_interval(np.log(number_by_round), averaged)
@@ -451,7 +451,7 @@ class CellCheck:
             high=reduce_numbers([each.high for each in wide]),
             n=min(each.n for each in wide),
             error=float(pd.Series([each.error for each in wide]).max(skipna=False)),
-            # The mean of one cell may be geometric, and that of another not (CPU times of 0).
+            # The mean of one cell may be geometric, and another cell's mean not (CPU times of 0).
             is_geometric=all(each.is_geometric for each in wide),
         )
 

@@ -62,7 +62,7 @@ def list_open_findings(
     """Return the undecided findings that get a verdict with more rounds, and how many rounds each needs.
 
     The number is a forecast from the scatter of the rounds so far (_further_rounds). `measured` has a row per
-    run, and `context` is that of findings.make_context().
+    run, and `context` is made by findings.make_context().
     """
     # Tables may group by further columns (`by`), such as `run`, which then identify a cell, too.
     keys = [*settings.axes, *settings.by]

@@ -199,7 +199,7 @@ def _published_value(
 
     A finding was published over all cells: "1.8 times over six repositories". If only two of these are
     measured here, the result is the published value of the two, such as 1.3. If all of them are measured,
-    or none, the result is the value over all. The interval is that of _with_rounding().
+    or none, the result is the value over all. The interval is made by _with_rounding().
     """
     if published is None or check.metric not in published:
         return _PublishedValue()
@@ -285,7 +285,7 @@ def _move_to_ends(check: CellCheck, published: pd.DataFrame, direction: float) -
     """Return the published rows with each number at that end of its range that makes values least (-1).
 
     With the direction +1, values become greatest. The least ratio baseline / candidate of 2.4 s / 0.2 s is
-    2.35 s / 0.25 s: the number of the baseline moves down, that of the candidate up.
+    2.35 s / 0.25 s: the baseline's number moves down, the candidate's number up.
     """
     directions = pd.Series(direction, index=published.index)
     # Without sides, a value is a single number, so all numbers move in the same direction.

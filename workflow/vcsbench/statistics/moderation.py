@@ -98,7 +98,7 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     """Return the prior variance with its degrees of freedom d0, fitted to at least 8 variances above 0.
 
-    The model is that of Smyth (2004, section 6.2). The true variances of the cells scatter about the prior
+    The model is by Smyth (2004, section 6.2). The true variances of the cells scatter about the prior
     variance; if d0 is large, they scatter little. The given variances scatter more, because each is an
     estimate. So their scatter beyond chance gives d0.
 

@@ -467,7 +467,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
 
 
 def _averaged_pairs(table: LogTable) -> Iterator[list[tuple[int, int]]]:
-    """Yield a list of pairs of rows for each average: in each block of each host, those of _contrasts()."""
+    """Yield a list of pairs of rows for each average: in each block of each host, by _contrasts()."""
     rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
         block_on_host = (table.block(row), table.hosts[row])

@@ -236,7 +236,7 @@ def _name_selection(where: Mapping[str, Sequence[str]]) -> str:
 def reason_words(
     reason: Reason, describe_cells: Callable[[Mapping[str, Sequence[str]]], str] = _name_selection
 ) -> ReasonWords:
-    """Return the words of a reason: those of its code (REASON_WORDS), filled with the reason's values.
+    """Return the words of a reason: its code's words (REASON_WORDS), filled with the reason's values.
 
     `describe_cells` makes the text of the values of cells: {"format": ["f7"], "cache": ["cold", "hot-os"]}.
     """

@@ -210,7 +210,7 @@ class CellFilesystem:
             self.workdir.remove(TARGETS, self.folder.name)
 
     def used_bytes(self) -> int:
-        """Return the bytes that files take, as df counts them, without those of the empty file system."""
+        """Return the bytes that files take, as df counts them, less the bytes of the empty file system."""
         return self._allocated() - self._empty_bytes
 
     def _allocated(self) -> int:

@@ -117,7 +117,7 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
 def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Extent]:
     """Return up to `limit` extents of an open file from the byte `start` on, as the kernel reports them.
 
-    `flags` are those of the request: 0 or _SYNC. Raise ExtentsUnsupportedError without FIEMAP.
+    `flags` are the request's: 0 or _SYNC. Raise ExtentsUnsupportedError without FIEMAP.
     """
     # The head requests all bytes from `start` to the end. Its zeros are the number of extents, which the
     # kernel sets, and a reserved field.

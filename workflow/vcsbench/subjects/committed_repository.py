@@ -52,7 +52,7 @@ class CommittedRepository(Repository):
         workdir = WorkDir(recipe["storage"]["path"], root)
         # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-repository, with the id of this process.
         self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
-        # The server serves a new folder in place of that of the prepared copies. check() puts an empty
+        # The server serves a new folder, and not the folder of the prepared copies. check() puts an empty
         # repository into it, and restore() the private copy.
         self.path = self.private / "served" / self.name
         self.served = self.path.parent

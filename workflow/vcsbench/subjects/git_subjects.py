@@ -248,7 +248,7 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
 def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
     """Make a bare mirror at `path`, without the last `behind` commits of a repository.
 
-    Its refs are those of the repository, moved back. `temporary` is a private folder on the same storage.
+    It has the refs of the repository, moved back. `temporary` is a private folder on the same storage.
     """
     listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
     new_commits = set(os.fsdecode(listed).split())

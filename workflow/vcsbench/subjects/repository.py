@@ -302,7 +302,7 @@ class Repository(Subject):
         # Only full shards (folders of revisions) are packed, and this repository has none.
         if self.recipe["repository"].get("packed") and not self.metadata["packed_shards"]:
             flags.append("nothing-packed")
-        # The files of this copy do not alternate on the device with those of the other copies.
+        # The files of this copy do not alternate on the device with the files of the other copies.
         if self.path.name in self.layout["apart"]:
             flags.append("apart")
         return flags

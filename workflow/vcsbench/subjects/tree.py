@@ -181,7 +181,7 @@ class Tree(FilesystemSubject):
     def _make_empty_store(self) -> Path:
         """Return the path of the store of an empty tree, which is made first if it does not exist.
 
-        If the command reads the source tree, the path is that of an empty folder.
+        If the command reads the source tree, the path leads to an empty folder.
         """
 
         def make_folder(path: Path, _: Path) -> TreeRecord:

@@ -160,7 +160,7 @@ def why_no_state(state: GitState, version: str) -> str:
 
 
 def find_maker(state: GitState, builds: Sequence[Programs]) -> Programs | None:
-    """Return the first git that can make a state: that on the PATH, or that of a build."""
+    """Return the first git that can make a state: the one of the PATH, or of a build."""
     for programs in (ON_PATH, *builds):
         if not why_no_state(state, git_version(programs)):
             return programs
